@@ -1,0 +1,74 @@
+/* Control interface of the phantom GPU: what hotbed, not torch, calls. Every function is thread-safe unless it
+ * says otherwise. Addresses and sizes are bytes. */
+#ifndef HOTBED_PHANTOM_H
+#define HOTBED_PHANTOM_H
+
+#include <stdint.h>
+
+#define PHANTOM_ABI 1
+
+/* Counters of one device. The order is part of the ABI: append only. */
+enum phantom_counter {
+    PHANTOM_MALLOC,          /* cudaMalloc that succeeded */
+    PHANTOM_FREE,            /* cudaFree of a live address */
+    PHANTOM_CREATE,          /* cuMemCreate that succeeded */
+    PHANTOM_RELEASE,         /* cuMemRelease */
+    PHANTOM_MAP,             /* cuMemMap */
+    PHANTOM_UNMAP,           /* cuMemUnmap */
+    PHANTOM_SET_ACCESS,      /* cuMemSetAccess */
+    PHANTOM_RESERVE,         /* cuMemAddressReserve */
+    PHANTOM_ADDRESS_FREE,    /* cuMemAddressFree */
+    PHANTOM_MALLOC_ASYNC,    /* cudaMallocAsync, cudaMallocFromPoolAsync */
+    PHANTOM_FREE_ASYNC,      /* cudaFreeAsync */
+    PHANTOM_HOST_ALLOC,      /* cudaHostAlloc, cudaMallocHost */
+    PHANTOM_HOST_FREE,       /* cudaFreeHost */
+    PHANTOM_OOM,             /* device requests refused for lack of memory */
+    PHANTOM_MISUSE,          /* double free, unknown address, unmap of what is not mapped, ... */
+    PHANTOM_DEVICE_SYNC,     /* cudaDeviceSynchronize, cuCtxSynchronize */
+    PHANTOM_EVENT_SYNC,      /* cudaEventSynchronize */
+    PHANTOM_STREAM_SYNC,     /* cudaStreamSynchronize */
+    PHANTOM_USED_BYTES,      /* device bytes in use now */
+    PHANTOM_PEAK_USED_BYTES, /* most device bytes in use at any time */
+    PHANTOM_MALLOC_BYTES,    /* sum over cudaMalloc */
+    PHANTOM_FREE_BYTES,      /* sum over cudaFree */
+    PHANTOM_CREATE_BYTES,    /* sum over cuMemCreate */
+    PHANTOM_HOST_BYTES,      /* pinned host bytes in use now */
+    PHANTOM_COUNTERS         /* how many there are */
+};
+
+/* How new device addresses are chosen. */
+enum phantom_address_rule {
+    PHANTOM_ASCENDING = 0,  /* each above the one before, never reused */
+    PHANTOM_DESCENDING = 1, /* each below the one before, never reused */
+    PHANTOM_DRIVER = 2      /* like driver 580 on H200: 32 MiB slots (4 MiB for a lone 2 MiB request), top down,
+                               left-over parts of slots reused lowest address first */
+};
+
+int phantom_abi(void);
+
+/* Copies up to `n` counters of `device` to `out`; returns PHANTOM_COUNTERS. */
+int phantom_counters(int device, uint64_t *out, int n);
+
+/* Sets the total memory of every device. Only before the first allocation. Returns 0, or -1 if too late. */
+int phantom_set_total(uint64_t total_bytes);
+
+void phantom_set_address_rule(int rule);
+
+/* Recorded segments: while cudaMalloc is asked for exactly these sizes in this order it returns these addresses;
+ * from the first difference on, the driver rule takes over, placed below the lowest address handed out.
+ * The arrays are copied. */
+void phantom_set_recorded_segments(const uint64_t *addresses, const uint64_t *sizes, int n);
+
+/* 1: events recorded from now on stay "not ready" until released; 0: events are ready at once (the default). */
+void phantom_hold_events(int hold);
+
+/* The event recorded last by the calling thread (0: none) and its sequence number: one event object may be
+ * recorded again, and a release must not touch the later recording. */
+uint64_t phantom_last_event(uint64_t *sequence);
+void phantom_release_event(uint64_t event, uint64_t sequence);
+
+/* Number of distinct entry points called that the phantom does not model, and the name of one of them. */
+int phantom_unmodelled_count(void);
+const char *phantom_unmodelled_name(int index);
+
+#endif

@@ -1,0 +1,86 @@
+"""Entry of the command line: finds the verb, runs it, turns every error into words and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from hotbed import __version__
+from hotbed.errors import HotbedError
+
+# Verb → (module with a click command named `command`, one line for `hotbed --help`).
+# A verb's module, and whatever it imports, loads only when that verb is called.
+VERBS = {
+    "calibrate": ("hotbed.cli.calibrate", "Measure what driver calls and a context cost on this GPU."),
+    "gpus": ("hotbed.cli.gpus", "List the GPUs that hotbed knows, and where each figure comes from."),
+    "phantom": ("hotbed.cli.phantom", "Run programs on GPUs that are not there."),
+    "replay": ("hotbed.cli.replay", "Replay a trace under other settings: peak, driver calls, OOM."),
+    "settings": ("hotbed.cli.settings", "Explain an allocator settings string for a torch version."),
+    "trace": ("hotbed.cli.trace", "Show, convert and check recorded traces."),
+    "tune": ("hotbed.cli.tune", "Find the allocator settings that suit a trace."),
+}
+
+EPILOG = """\b
+Examples:
+  hotbed tune snapshot.pickle
+  hotbed replay snapshot.pickle --settings expandable_segments:True --cap 15GiB
+  hotbed settings check "max_split_size_mb:128" --torch 2.9
+"""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its verbs by name and imports one only to run it or to show its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(VERBS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, VERBS[verb][1]) for verb in sorted(VERBS)])
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hotbed")
+def cli() -> None:
+    """Memory-tuned, pre-warmed runtime for PyTorch on CUDA.
+
+    Answers with measurements, and without a GPU: which allocator settings to use, what they save and cost,
+    and what a given card would have done.
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """Runs the command line and exits: 0 done, 1 the user can fix it, 2 usage or our fault, 130 on Ctrl-C."""
+    try:
+        code = cli.main(args, prog_name="hotbed", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        code = 130
+    except HotbedError as error:
+        click.echo(f"error: {error.message}", err=True)
+        if error.hint:
+            click.echo(f"hint: {error.hint}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader (head, less) went away; the interpreter must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"error: {where}{error.strerror or error}", err=True)
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
