@@ -1,0 +1,53 @@
+"""What is known of one GPU model: figures that may be unknown, each with where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Literal, get_args
+
+Kind = Literal["measured", "reported", "documented", "derived"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where one figure comes from.
+
+    `kind`: "measured" by this project on such a card, "reported" in somebody's published program output,
+    "documented" by the vendor, or "derived" from other figures.
+    """
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU model. A figure that nobody has seen is None, never a guess.
+
+    `name` and `total_bytes` are what CUDA reports (`cudaDeviceProp.name` and `.totalGlobalMem`, which torch
+    prints as total capacity); `nvml_total_bytes` is what NVML and nvidia-smi report, which includes memory that
+    no program can have. Both vary by some MiB between drivers. `context_bytes` is what one process holds once
+    its CUDA context exists, before any kernel runs.
+    """
+
+    slug: str
+    name: str
+    total_bytes: int
+    nvml_total_bytes: int | None = None
+    sm_count: int | None = None
+    compute_capability: tuple[int, int] | None = None
+    shared_memory_per_sm_bytes: int | None = None
+    shared_memory_optin_bytes: int | None = None
+    l2_bytes: int | None = None
+    memory_bus_bits: int | None = None
+    context_bytes: int | None = None
+    aliases: tuple[str, ...] = field(default=(), compare=False)
+    sources: tuple[tuple[str, Source], ...] = field(default=(), repr=False, compare=False)
+
+    def source_of(self, figure: str) -> Source | None:
+        """Where the figure called `figure` (a field name) comes from; None when the figure is unknown."""
+        return dict(self.sources).get(figure)
+
+
+FIGURES = tuple(item.name for item in fields(Gpu) if item.name not in ("slug", "name", "aliases", "sources"))
