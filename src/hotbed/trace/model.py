@@ -61,6 +61,8 @@ class Events:
     """[n] training step as declared by the recorder, or NONE"""
     category: npt.NDArray[np.int32]
     """[n] index into Trace.strings or NONE"""
+    compile_context: npt.NDArray[np.int32] | None = None
+    """[n] index into Trace.strings or NONE: the torch.compile region; None where no event names one"""
 
     def __len__(self) -> int:
         return len(self.action)

@@ -1,0 +1,156 @@
+"""The memory map when a recording began, worked out backwards from the map at its end."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hotbed.trace.model import DEFAULT_POOL, NONE, Action, Block, Segment
+from hotbed.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hotbed.trace.model import Events
+
+_LIFE: Final = (Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)
+_SEGMENT_EVENTS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP)
+_STATE: Final = {
+    int(Action.FREE_REQUESTED): "active_allocated",
+    int(Action.FREE_COMPLETED): "active_pending_free",
+}
+_MIN_BLOCK: Final = 512
+_SMALL_SEGMENT: Final = 2 * MIB
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The map before the first event. `unplaced`: blocks alive then whose segment is not known."""
+
+    segments: tuple[Segment, ...]
+    live_blocks: int
+    live_bytes: int
+    unplaced: int
+
+
+def beginning(events: Events, final: Sequence[Segment]) -> Beginning:
+    """Undoes `events` from the `final` map. Sizes of blocks freed later are exact up to their rounding.
+
+    Source of the rules: the caching allocator merges free neighbours at once, and in a segment of the large
+    pool (not expandable) every block is larger than 1 MiB, so a smaller gap belongs to the block before it.
+    """
+    ghosts = sorted(
+        [*_freed_ghosts(events), *_surviving_ghosts(events, final)], key=lambda block: block.address
+    )
+    runs = _segments_before(events, final)
+    placed = [_fill(run, ghosts) for run in runs]
+    inside = sum(block.state != "inactive" for segment in placed for block in segment.blocks)
+    return Beginning(
+        segments=tuple(placed),
+        live_blocks=len(ghosts),
+        live_bytes=sum(block.requested_bytes for block in ghosts),
+        unplaced=len(ghosts) - inside,
+    )
+
+
+def _first_and_last(events: Events) -> tuple[list[int], list[int]]:
+    """Indices of the first and of the last alloc or free at each address; both in order of address."""
+    life = np.flatnonzero(np.isin(events.action, _LIFE))
+    order = life[np.argsort(events.address[life], kind="stable")]
+    if not len(order):
+        return [], []
+    address = events.address[order]
+    first = np.flatnonzero(np.concatenate(([True], address[1:] != address[:-1])))
+    last = np.concatenate((first[1:], [len(order)])) - 1
+    return order[first].tolist(), order[last].tolist()
+
+
+def _freed_ghosts(events: Events) -> Iterable[Block]:
+    """Blocks whose first entry is a free: they were alive before the history begins."""
+    first, _ = _first_and_last(events)
+    for index in first:
+        action = int(events.action[index])
+        if action == Action.ALLOC:
+            continue
+        requested = int(events.size[index])
+        rounded = max(_MIN_BLOCK, -(-requested // _MIN_BLOCK) * _MIN_BLOCK)
+        yield Block(int(events.address[index]), rounded, requested, _STATE[action], int(events.stack[index]))
+
+
+def _surviving_ghosts(events: Events, final: Sequence[Segment]) -> Iterable[Block]:
+    """Blocks alive at the end that no entry mentions."""
+    first, _ = _first_and_last(events)
+    mentioned = set(events.address[first].tolist())
+    for segment in final:
+        for block in segment.blocks:
+            if block.state != "inactive" and block.address not in mentioned:
+                yield block
+
+
+def _segments_before(events: Events, final: Sequence[Segment]) -> list[Segment]:
+    """The segments that existed before the first event, empty, by address."""
+    bases = [segment.address for segment in final]
+    runs = [replace(segment, blocks=()) for segment in final]
+    for index in np.flatnonzero(np.isin(events.action, _SEGMENT_EVENTS))[::-1].tolist():
+        action, address = int(events.action[index]), int(events.address[index])
+        end = address + int(events.size[index])
+        if action in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP):
+            _cut(runs, bases, address, end)
+        else:
+            _put_back(runs, bases, address, end, int(events.stream[index]), action == Action.SEGMENT_UNMAP)
+    return runs
+
+
+def _cut(runs: list[Segment], bases: list[int], low: int, high: int) -> None:
+    """Takes [low, high) out of the run around it; does nothing where no run covers it."""
+    at = bisect.bisect_right(bases, low) - 1
+    if at < 0 or runs[at].end < high:
+        return
+    run = runs[at]
+    left = [(run.address, low)] if run.address < low else []
+    right = [(high, run.end)] if high < run.end else []
+    pieces = [replace(run, address=start, size_bytes=end - start) for start, end in left + right]
+    runs[at : at + 1] = pieces
+    bases[at : at + 1] = [piece.address for piece in pieces]
+
+
+def _put_back(
+    runs: list[Segment], bases: list[int], low: int, high: int, stream: int, expandable: bool
+) -> None:
+    """Adds memory that was given back to the driver; mapped pages join the runs of their stream that they touch."""
+    at = bisect.bisect_left(bases, low)
+    before = runs[at - 1] if at > 0 else None
+    after = runs[at] if at < len(runs) else None
+    first, last = at, at
+    pattern = Segment(low, high - low, stream, high - low > _SMALL_SEGMENT, expandable, DEFAULT_POOL, ())
+    if expandable and before is not None and _continues(before, low, before.end, stream):
+        first, low, pattern = at - 1, before.address, before
+    if expandable and after is not None and _continues(after, after.address, high, stream):
+        last, high, pattern = at + 1, after.end, after
+    runs[first:last] = [replace(pattern, address=low, size_bytes=high - low)]
+    bases[first:last] = [low]
+
+
+def _continues(run: Segment, one: int, other: int, stream: int) -> bool:
+    return run.is_expandable and run.stream == stream and one == other
+
+
+def _fill(run: Segment, ghosts: list[Block]) -> Segment:
+    """`run` with the blocks of `ghosts` (by address) that lie in it, and free blocks in between."""
+    addresses = [ghost.address for ghost in ghosts]
+    inside = ghosts[bisect.bisect_left(addresses, run.address) : bisect.bisect_left(addresses, run.end)]
+    blocks: list[Block] = []
+    position = run.address
+    for ghost, limit in zip(inside, [*(block.address for block in inside[1:]), run.end], strict=False):
+        if position < ghost.address:
+            blocks.append(Block(position, ghost.address - position, 0, "inactive", NONE))
+        gap = limit - ghost.address - ghost.size_bytes
+        given_away = gap if run.is_large and not run.is_expandable and gap <= MIB else min(gap, 0)
+        blocks.append(replace(ghost, size_bytes=ghost.size_bytes + given_away))
+        position = ghost.address + blocks[-1].size_bytes
+    if position < run.end:
+        blocks.append(Block(position, run.end - position, 0, "inactive", NONE))
+    return replace(run, blocks=tuple(blocks))
