@@ -87,8 +87,18 @@ def read_calibration(path: Path) -> DriverCosts:
             f"{path}: calibration schema {table.get('schema')!r}, expected {CALIBRATION_SCHEMA}"
         )
     try:
-        costs = [_cost(table["calls"][call]) for call in CALLS]
-        return DriverCosts(*costs, gpu_name=table["gpu"], source=table["source"])
+        calls = table["calls"]
+        return DriverCosts(
+            cuda_malloc=_cost(calls["cuda_malloc"]),
+            cuda_free=_cost(calls["cuda_free"]),
+            mem_create=_cost(calls["mem_create"]),
+            mem_release=_cost(calls["mem_release"]),
+            mem_map=_cost(calls["mem_map"]),
+            mem_unmap=_cost(calls["mem_unmap"]),
+            set_access=_cost(calls["set_access"]),
+            gpu_name=table["gpu"],
+            source=table["source"],
+        )
     except (KeyError, TypeError, ValueError) as error:
         hint = "write it again: hotbed calibrate --force"
         raise HotbedError(f"{path} is not a calibration: {error!r}", hint=hint) from None

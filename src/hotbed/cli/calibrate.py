@@ -1,0 +1,92 @@
+"""`hotbed calibrate`: measures what driver calls and a context cost on a GPU of this machine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hotbed import __version__
+from hotbed.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+EPILOG = """\b
+Examples:
+  hotbed calibrate
+  hotbed calibrate --device 1 --out h100.toml
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--device", type=click.IntRange(min=0), default=0, show_default=True, help="CUDA device number."
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write.  [default: calibrations/GPU.toml in hotbed's configuration folder, found from then on]",
+)
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--quick", is_flag=True, help="A third of the repetitions.")
+@click.option("--json", "as_json", is_flag=True, help="Print the calibration as one JSON object.")
+@click.option("--allow-phantom", is_flag=True, help="Measure a phantom GPU: its times mean nothing.")
+def command(
+    device: int, out: Path | None, force: bool, quick: bool, as_json: bool, allow_phantom: bool
+) -> None:
+    """Measure what driver calls and a CUDA context cost on a GPU of this machine.
+
+    Takes some seconds and up to a quarter of the free memory. Run it while the GPU is idle. `hotbed tune` and
+    `hotbed replay` use the result for this GPU model from then on.
+    """
+    from hotbed.gpu.calibration import as_table, default_name, origin_here, refuse_overwrite, write
+    from hotbed.gpu.cuda import Cuda
+    from hotbed.gpu.driver_costs import user_folder
+    from hotbed.gpu.measuring import measure
+
+    if os.environ.get("HOTBED_PHANTOM") == "1" and not allow_phantom:
+        hint = "run it outside `hotbed phantom`, or add --allow-phantom to try the program itself"
+        raise UsageError("this is a phantom GPU: the time of its calls means nothing", hint=hint)
+    cuda = Cuda(device)
+    path = out or user_folder() / default_name(cuda.name())
+    refuse_overwrite(path, force=force)
+    table = as_table(
+        measure(cuda, quick=quick), origin_here(shlex.join(["hotbed", *sys.argv[1:]]), __version__)
+    )
+    write(table, path, force=force)
+    _print(table, as_json=as_json)
+    click.echo(f"wrote {path}", err=True)
+
+
+def _print(table: dict[str, Any], *, as_json: bool) -> None:
+    from hotbed.cli.printer import print_json, show
+
+    if as_json:
+        print_json(table)
+    else:
+        show(_costs(table))
+
+
+def _costs(table: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    from hotbed.units import format_mib
+
+    context = table["context"].get("context_bytes")
+    taken = "N/A" if context is None else format_mib(context)
+    shown = Table(
+        title=f"{table['gpu']}: context {taken} ({table['context']['method']})", title_justify="left"
+    )
+    for heading in ("call", "us a call", "us a MiB more", "at 20 MiB: median", "90 % below"):
+        shown.add_column(heading, justify="left" if heading == "call" else "right")
+    at_20 = {row["call"]: row for row in table["samples"] if row["mode"] == "burst" and row["size_mib"] == 20}
+    for call, cost in table["calls"].items():
+        seen = at_20.get(call)
+        times = (f"{seen['median_us']:.1f}", f"{seen['p90_us']:.1f}") if seen else ("N/A", "N/A")
+        shown.add_row(call, f"{cost['base_us']:.1f}", f"{cost['us_per_mib']:.3f}", *times)
+    return shown

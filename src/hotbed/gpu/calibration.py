@@ -1,0 +1,147 @@
+"""Calibration files: one measurement of one card as TOML, with where, when and how it was made."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hotbed.errors import PlatformError, UsageError
+from hotbed.gpu.catalogue import find_gpu
+from hotbed.gpu.driver_costs import CALIBRATION_SCHEMA
+from hotbed.gpu.live import live_driver
+
+if TYPE_CHECKING:
+    from hotbed.gpu.measuring import Measurement
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a measurement was made: everything that the figures may depend on besides the GPU."""
+
+    date: str
+    command: str
+    hotbed_version: str
+    python_version: str
+    driver_version: str | None
+    host_cpu: str | None
+
+
+def origin_here(command: str, hotbed_version: str) -> Origin:
+    """The origin of a measurement made now, on this machine, by `command`."""
+    try:
+        driver = live_driver().version
+    except PlatformError:
+        driver = None
+    today = datetime.now(timezone.utc).date().isoformat()
+    return Origin(today, command, hotbed_version, platform.python_version(), driver, _cpu())
+
+
+def as_table(measured: Measurement, origin: Origin) -> dict[str, Any]:
+    """The calibration as plain containers: what the file holds and what `--json` prints. Unknown keys are absent."""
+    driver = f"driver {origin.driver_version}, " if origin.driver_version else ""
+    table: dict[str, Any] = {
+        "schema": CALIBRATION_SCHEMA,
+        "gpu": measured.name,
+        "source": f"one {measured.name}, {driver}measured {origin.date} by hotbed calibrate",
+        "made": asdict(origin),
+        "device": {
+            "total_bytes": measured.total_bytes,
+            "nvml_total_bytes": measured.nvml_total_bytes,
+            "cuda_version": "{}.{}".format(*measured.cuda_version),
+            **measured.figures,
+        },
+        "context": asdict(measured.context),
+        "timing": {
+            "allocation_call": measured.allocation_call,
+            "overhead_us": round(measured.overhead_us, 3),
+        },
+        "address_reserve": {"size_bytes": measured.reserve_bytes, "median_us": round(measured.reserve_us, 3)},
+        "calls": {call: asdict(cost) for call, cost in measured.costs.items()},
+        "samples": [asdict(sample) for sample in measured.samples],
+    }
+    return {key: _known(value) for key, value in table.items()}
+
+
+def default_name(gpu_name: str) -> str:
+    """File name for the calibration of a card: its slug in the catalogue, else its name made safe."""
+    try:
+        return f"{find_gpu(gpu_name).slug}.toml"
+    except UsageError:
+        return "-".join(gpu_name.lower().split()) + ".toml"
+
+
+def refuse_overwrite(path: Path, *, force: bool) -> None:
+    """Raises UsageError when `path` exists and `force` is false."""
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists", hint="write elsewhere with --out, or replace it with --force")
+
+
+def write(table: dict[str, Any], path: Path, *, force: bool = False) -> None:
+    """Writes the calibration to `path`, whole or not at all, making its folder.
+
+    Raises UsageError when `path` exists and `force` is false, OSError when it cannot be written.
+    """
+    refuse_overwrite(path, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(_toml(table))
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _known(value: Any) -> Any:
+    return (
+        {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
+    )
+
+
+def _toml(table: dict[str, Any]) -> str:
+    import tomlkit
+
+    document = tomlkit.document()
+    for key, value in table.items():
+        # A top-level array after a table would belong to that table, so the samples get one of their own.
+        document.add(key, _table_of_rows(value) if key in ("calls", "samples") else tomlkit.item(value))
+    return tomlkit.dumps(document)
+
+
+def _table_of_rows(rows: dict[str, Any] | list[Any]) -> Any:
+    """A table with one inline table a line: keyed by call, or as the array `rows`."""
+    import tomlkit
+
+    table = tomlkit.table()
+    if isinstance(rows, dict):
+        for call, cost in rows.items():
+            table.add(call, _inline(cost))
+        return table
+    array = tomlkit.array().multiline(True)
+    for row in rows:
+        array.append(_inline(row))
+    table.add("rows", array)
+    return table
+
+
+def _inline(row: dict[str, Any]) -> Any:
+    import tomlkit
+
+    table = tomlkit.inline_table()
+    table.update(row)
+    return table
+
+
+def _cpu() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
