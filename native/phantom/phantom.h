@@ -67,6 +67,14 @@ void phantom_hold_events(int hold);
 uint64_t phantom_last_event(uint64_t *sequence);
 void phantom_release_event(uint64_t event, uint64_t sequence);
 
+/* Runs the plain ops [begin, end): op i allocates sizes[i] bytes as allocation ids[i], or frees that allocation
+ * when sizes[i] is 0. `allocate` and `release` are torch's aoti_torch_cuda_caching_allocator_raw_alloc and
+ * ..._raw_delete, which return 0 on success. Returns the index of the first op that failed, or `end`. */
+typedef int32_t (*phantom_allocate_fn)(uint64_t size, void **pointer);
+typedef int32_t (*phantom_release_fn)(void *pointer);
+int64_t phantom_drive(const int32_t *ids, const int64_t *sizes, int64_t begin, int64_t end, void **pointers,
+                      phantom_allocate_fn allocate, phantom_release_fn release);
+
 /* Number of distinct entry points called that the phantom does not model, and the name of one of them. */
 int phantom_unmodelled_count(void);
 const char *phantom_unmodelled_name(int index);

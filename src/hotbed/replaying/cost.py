@@ -1,0 +1,77 @@
+"""What the driver calls of a replay would cost in time on the real card."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hotbed.replaying.outcome import Cost
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hotbed.gpu import DriverCosts
+    from hotbed.phantom.control import Counters
+    from hotbed.replaying.steps import Steps
+
+# Share of the steps that count as warm-up: caches grow there once, however long the training is.
+_WARM_UP = 0.25
+
+
+def device_calls(counters: Counters) -> int:
+    """Calls that take memory from the driver or return it."""
+    return (
+        counters.malloc
+        + counters.free
+        + counters.create
+        + counters.release
+        + counters.map
+        + counters.unmap
+        + counters.set_access
+        + counters.malloc_async
+        + counters.free_async
+    )
+
+
+def driver_us(counters: Counters, costs: DriverCosts) -> float:
+    """Microseconds of the synchronous calls. Stream-ordered calls (2 us a pair) are not driver stalls: left out."""
+    created = counters.create_bytes
+    unmapped = created * counters.unmap / counters.map if counters.map else 0.0
+    released = created * counters.release / counters.create if counters.create else 0.0
+    return (
+        costs.cuda_malloc.us(counters.malloc_bytes, counters.malloc)
+        + costs.cuda_free.us(counters.free_bytes, counters.free)
+        + costs.mem_create.us(created, counters.create)
+        + costs.mem_map.us(created, counters.map)
+        + costs.set_access.us(created, counters.set_access)
+        + costs.mem_unmap.us(unmapped, counters.unmap)
+        + costs.mem_release.us(released, counters.release)
+    )
+
+
+def cost_of(end: Counters, marks: Sequence[Counters], steps: Steps, costs: DriverCosts) -> Cost:
+    """Cost of a replay from its final counters and those at the beginning of each step it reached."""
+    total_us = driver_us(end, costs)
+    calls = device_calls(end)
+    warm = warm_up_steps(len(marks))
+    if len(marks) > warm > 0:
+        start = marks[warm]
+        settled = len(marks) - warm
+        per_step_us = (total_us - driver_us(start, costs)) / settled
+        per_step_calls = (calls - device_calls(start)) / settled
+    else:
+        per_step_us, per_step_calls = total_us, float(calls)
+    return Cost(
+        device_calls=calls,
+        total_ms=total_us / 1000,
+        per_step_ms=per_step_us / 1000,
+        per_step_calls=per_step_calls,
+        steps=max(len(steps), 1),
+        steps_source=steps.source,
+        step_ms=steps.step_ms,
+        source=costs.source,
+    )
+
+
+def warm_up_steps(steps: int) -> int:
+    """How many of `steps` count as warm-up: a quarter, at least one; none when there are fewer than three."""
+    return max(1, round(steps * _WARM_UP)) if steps >= 3 else 0

@@ -1,0 +1,132 @@
+"""The inside of one replay: its timeline, and what the memory looked like when reserved was highest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hotbed.replaying.outcome import FreeMemory, Fragmentation, Timeline
+from hotbed.replaying.program import Op, Program
+from hotbed.replaying.releases import reserved_changes
+from hotbed.replaying.steps import live_bytes
+from hotbed.trace.model import DEFAULT_POOL, Action, PoolId, Segment, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_TIMELINE_POINTS = 400
+_SMALL_REQUEST_BYTES = 1 << 20
+"""requests up to this size live in the small pool. Source: kSmallSize, allocator-semantics 1.2"""
+
+
+@dataclass(frozen=True)
+class PeakRequest:
+    """The request at which reserved memory reached its peak: the op that made it, and where it was served."""
+
+    op: int
+    size_bytes: int
+    stream: int
+    pool: PoolId
+
+    @property
+    def is_large(self) -> bool:
+        return self.size_bytes > _SMALL_REQUEST_BYTES
+
+
+def peak_request(program: Program, history: Trace) -> PeakRequest | None:
+    """The request behind the highest reserved level of a replay that torch recorded as `history`.
+
+    None when nothing was reserved, or when the request failed (the history then has no allocation for it).
+    """
+    changes = reserved_changes(history)
+    if not changes.any():
+        return None
+    peak = int(np.argmax(changes.cumsum()))
+    made = history.events.action == Action.ALLOC
+    ordinal = int(made[:peak].sum())
+    ops = _allocating_ops(program)
+    if ordinal >= len(ops):
+        return None
+    op = int(ops[ordinal])
+    return PeakRequest(op, program.size[op], program.stream[op], program.pools[program.pool[op]])
+
+
+def _allocating_ops(program: Program) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    kinds = np.frombuffer(program.op, np.uint8)
+    return np.flatnonzero((kinds == Op.ALLOC) | (kinds == Op.TRACKED_ALLOC))
+
+
+def timeline(program: Program, history: Trace) -> Timeline:
+    """Requested and reserved bytes over the replay, by trace event; at most 400 points, extremes kept."""
+    made = (history.events.action == Action.ALLOC).cumsum()
+    ops = _allocating_ops(program)
+    requested, reserved = live_bytes(history), reserved_changes(history).cumsum()
+    kept = _shape_points(requested, reserved)
+    owner = [int(ops[min(max(int(made[index]) - 1, 0), len(ops) - 1)]) for index in kept] if len(ops) else []
+    return Timeline(
+        event=tuple(program.event[op] for op in owner),
+        requested_bytes=tuple(int(requested[index]) for index in kept),
+        reserved_bytes=tuple(int(reserved[index]) for index in kept),
+    )
+
+
+def _shape_points(
+    requested: np.ndarray[tuple[int], np.dtype[np.int64]], reserved: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> list[int]:
+    """Of each of 100 equal windows: first entry, lowest and highest requested, highest reserved."""
+    kept: set[int] = set()
+    for window in np.array_split(np.arange(len(requested)), _TIMELINE_POINTS // 4):
+        if len(window):
+            kept |= {
+                int(window[0]),
+                int(window[np.argmin(requested[window])]),
+                int(window[np.argmax(requested[window])]),
+                int(window[np.argmax(reserved[window])]),
+            }
+    return sorted(kept)
+
+
+def fragmentation(program: Program, request: PeakRequest, segments: Iterable[Segment]) -> Fragmentation:
+    """Takes apart the memory map right after `request` was served.
+
+    `segments` is torch's snapshot at that moment; its free blocks are what the request could not use, since the
+    allocator had to take new memory for it.
+    """
+    segments = tuple(segments)
+    live = [block for segment in segments for block in segment.blocks if block.state != "inactive"]
+    free: dict[str, list[int]] = {}
+    for reason, size in _unusable(segments, request):
+        free.setdefault(reason, []).append(size)
+    return Fragmentation(
+        event=program.event[request.op],
+        request_bytes=request.size_bytes,
+        reserved_bytes=sum(segment.size_bytes for segment in segments),
+        live_requested_bytes=sum(block.requested_bytes for block in live),
+        rounding_bytes=sum(block.size_bytes - block.requested_bytes for block in live),
+        unusable=tuple(
+            FreeMemory(reason, sum(sizes), len(sizes), max(sizes))
+            for reason, sizes in sorted(free.items(), key=lambda item: -sum(item[1]))
+        ),
+    )
+
+
+def _unusable(segments: tuple[Segment, ...], request: PeakRequest) -> Iterator[tuple[str, int]]:
+    for segment in segments:
+        whole = len(segment.blocks) == 1
+        for block in segment.blocks:
+            if block.state == "inactive":
+                yield _reason(segment, whole, block.size_bytes, request), block.size_bytes
+
+
+def _reason(segment: Segment, whole: bool, size_bytes: int, request: PeakRequest) -> str:
+    if segment.pool != request.pool:
+        return "private pool" if segment.pool != DEFAULT_POOL else "default pool, request in a private pool"
+    if segment.stream != request.stream:
+        return "cached for another stream"
+    if segment.is_large != request.is_large:
+        return "other size class (small and large requests share no segment)"
+    if size_bytes < request.size_bytes:
+        return "whole cached segment, too small" if whole else "hole between live blocks, too small"
+    return "large enough, but cut from this request's own new segment or barred by max_split_size"

@@ -1,0 +1,406 @@
+"""Runs programs through the torch of the interpreter that executes this file, one forked child per job.
+
+Executed by path on a phantom GPU, possibly by a Python without hotbed: imports the stdlib, torch and control.py.
+Protocol on the socket whose descriptor is the first argument: a frame is a big-endian u32 length, JSON of that
+length, and as many raw bytes as the JSON's `blob_bytes` says.
+  in:  {"type": "program", "id", "allocations", "pools", "segments", "columns": {name: [typecode, bytes]}} + blob
+       {"type": "forget", "id"}
+       {"type": "job", "id", "program", "settings", "cap_bytes", "addresses", "stop_op", "snapshot", "history"}
+  out: {"type": "ready", "torch"} or {"type": "unusable", "message"}, once
+       {"type": "result", "id", ...} for each job, in the order in which they end
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import operator
+import os
+import pickle
+import selectors
+import signal
+import socket
+import struct
+import sys
+import time
+import warnings
+from array import array
+from typing import Any
+
+# Values of program.Op; PLAIN marks a run of ALLOC and FREE in the default pool on one stream.
+ALLOC, FREE, TRACKED_ALLOC, PENDING_FREE, COMPLETE, EMPTY_CACHE, MARK, PLAIN = range(8)
+# Stands for "another stream" in record_stream: a value that no recorded stream has.
+SIDE_STREAM = 0x7FFFFFF0
+
+
+def read_exactly(connection: socket.socket, count: int) -> bytes:
+    """`count` bytes, or fewer at the end of the stream."""
+    parts = []
+    while count:
+        part = connection.recv(min(count, 1 << 20))
+        if not part:
+            break
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes] | None:
+    """The next frame, None when the other side is gone."""
+    head = read_exactly(connection, 4)
+    if len(head) < 4:
+        return None
+    message = json.loads(read_exactly(connection, struct.unpack(">I", head)[0]))
+    return message, read_exactly(connection, message.get("blob_bytes", 0))
+
+
+def send(connection: socket.socket, message: dict[str, Any]) -> None:
+    body = json.dumps(message).encode()
+    connection.sendall(struct.pack(">I", len(body)) + body)
+
+
+class Program:
+    """The columns of one program and its runs."""
+
+    def __init__(self, head: dict[str, Any], blob: bytes) -> None:
+        self.allocations: int = head["allocations"]
+        self.pools = [tuple(pool) for pool in head["pools"]]
+        self.segments: list[list[int]] = head["segments"]
+        at = 0
+        columns = {}
+        for name, (typecode, length) in head["columns"].items():
+            columns[name] = array(typecode)
+            columns[name].frombytes(blob[at : at + length])
+            at += length
+        self.allocation, self.size, self.pool = columns["allocation"], columns["size"], columns["pool"]
+        self.runs = list(
+            zip(columns["run_kind"], columns["run_begin"], columns["run_end"], columns["run_stream"])
+        )
+
+
+class Allocator:
+    """torch's allocator, called in the cheapest way this torch offers."""
+
+    def __init__(self, torch: Any, control: Any, program: Program) -> None:
+        self.torch, self.control, self.program = torch, control, program
+        native = torch._C
+        self.alloc = native._cuda_cudaCachingAllocator_raw_alloc
+        self.delete = native._cuda_cudaCachingAllocator_raw_delete
+        self.begin_pool = getattr(native, "_cuda_beginAllocateCurrentThreadToPool", None) or (
+            native._cuda_beginAllocateToPool
+        )
+        self.end_pool = getattr(native, "_cuda_endAllocateToPool", None) or (
+            native._cuda_endAllocateCurrentStreamToPool
+        )
+        self.stable = stable_functions(torch)
+        self.pointers: Any = (ctypes.c_void_p * (program.allocations + 1))()
+        self.tensors: dict[int, Any] = {}
+        self.pending: dict[int, tuple[int, int]] = {}
+        self.side_stream: Any = None
+        self.current_stream = 0
+
+    def run(self, kind: int, begin: int, end: int, stream: int) -> int:
+        """Executes one run; returns the index of the op that failed, or `end`."""
+        if kind == PLAIN:
+            return self.run_plain(begin, end, stream)
+        try:
+            self.run_single(kind, begin, stream)
+        except self.torch.cuda.OutOfMemoryError:
+            return begin
+        return end
+
+    def run_plain(self, begin: int, end: int, stream: int) -> int:
+        if self.stable is None:
+            return self.run_plain_in_python(begin, end, stream)
+        self.set_stream(stream)
+        program = self.program
+        done: int = self.control.drive(
+            program.allocation, program.size, begin, end, self.pointers, *self.stable
+        )
+        return done
+
+    def run_plain_in_python(self, begin: int, end: int, stream: int) -> int:
+        alloc, delete, pointers = self.alloc, self.delete, self.pointers
+        # Fresh lists: reading shared ones would write reference counts and so copy their pages after the fork.
+        sizes = iter(self.program.size[begin:end].tolist())
+        try:
+            for number, size in zip(self.program.allocation[begin:end].tolist(), sizes):
+                if size:
+                    pointers[number] = alloc(size, stream)
+                else:
+                    delete(pointers[number])
+        except self.torch.cuda.OutOfMemoryError:
+            return end - operator.length_hint(sizes) - 1
+        return end
+
+    def set_stream(self, stream: int) -> None:
+        if stream != self.current_stream:
+            self.torch.cuda.set_stream(self.external(stream))
+            self.current_stream = stream
+
+    def external(self, stream: int) -> Any:
+        return self.torch.cuda.ExternalStream(stream) if stream else self.torch.cuda.default_stream()
+
+    def run_single(self, kind: int, index: int, stream: int) -> None:
+        number, size = self.program.allocation[index], self.program.size[index]
+        if kind == ALLOC:
+            self.in_pool(index, lambda: self.keep_pointer(number, self.alloc(size, stream)))
+        elif kind == TRACKED_ALLOC:
+            self.in_pool(index, lambda: self.allocate_tensor(number, size, stream))
+        elif kind == PENDING_FREE:
+            self.free_later(number)
+        elif kind == COMPLETE:
+            if number in self.pending:
+                self.control.release_event(*self.pending.pop(number))
+        elif kind == EMPTY_CACHE:
+            self.torch.cuda.empty_cache()
+
+    def in_pool(self, index: int, allocate: Any) -> None:
+        pool = self.program.pools[self.program.pool[index]]
+        if pool == (0, 0):
+            allocate()
+            return
+        self.begin_pool(0, pool)
+        try:
+            allocate()
+        finally:
+            self.end_pool(0, pool)
+
+    def keep_pointer(self, number: int, pointer: int) -> None:
+        self.pointers[number] = pointer
+
+    def allocate_tensor(self, number: int, size: int, stream: int) -> None:
+        self.set_stream(stream)
+        self.tensors[number] = self.torch.empty(size, dtype=self.torch.uint8, device="cuda")
+
+    def free_later(self, number: int) -> None:
+        """Frees a tensor that a side stream still uses; the event stays open until COMPLETE."""
+        tensor = self.tensors.pop(number, None)
+        if tensor is None:
+            return
+        if self.side_stream is None:
+            self.side_stream = self.torch.cuda.ExternalStream(SIDE_STREAM)
+        tensor.record_stream(self.side_stream)
+        self.control.hold_events(True)
+        del tensor
+        self.pending[number] = self.control.last_event()
+        self.control.hold_events(False)
+
+
+def stable_functions(torch: Any) -> tuple[int, int] | None:
+    """Addresses of raw_alloc and raw_delete in torch's stable C interface (2.10 and later), else None."""
+    library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cuda.so"))
+    try:
+        functions = (
+            library.aoti_torch_cuda_caching_allocator_raw_alloc,
+            library.aoti_torch_cuda_caching_allocator_raw_delete,
+        )
+    except AttributeError:
+        return None
+    alloc, delete = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
+    return alloc, delete
+
+
+def apply_settings(torch: Any, settings: str) -> None:
+    """Sets what the environment variable would set; equal to it as long as the allocator was never used."""
+    if settings:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.cuda.memory._set_allocator_settings(settings)
+
+
+def apply_cap(torch: Any, cap_bytes: int | None) -> int:
+    """Limits the process to `cap_bytes` exactly; returns the device's total bytes."""
+    total: int = torch.cuda.get_device_properties(0).total_memory
+    if cap_bytes is not None and cap_bytes < total:
+        fraction = cap_bytes / total
+        while int(fraction * total) < cap_bytes:
+            fraction = next_above(fraction)
+        torch.cuda.set_per_process_memory_fraction(fraction)
+    return total
+
+
+def next_above(value: float) -> float:
+    """The next larger double of a positive one (math.nextafter needs no import beyond struct this way)."""
+    bits: int = struct.unpack(">q", struct.pack(">d", value))[0]
+    result: float = struct.unpack(">d", struct.pack(">q", bits + 1))[0]
+    return result
+
+
+def run_job(torch: Any, control: Any, program: Program, job: dict[str, Any]) -> dict[str, Any]:
+    """One replay in a fresh child: settings, cap, addresses, ops, counters."""
+    apply_settings(torch, job["settings"])
+    torch.cuda.init()
+    total = apply_cap(torch, job["cap_bytes"])
+    control.set_addresses(job["addresses"], program.segments)
+    if job["history"]:
+        torch.cuda.memory._record_memory_history(enabled="all", context=None, max_entries=sys.maxsize)
+    allocator = Allocator(torch, control, program)
+    before = torch.cuda.memory_stats()["num_ooms"]
+    started = time.perf_counter()
+    failed, marks = execute(allocator, job["stop_op"], control)
+    seconds = time.perf_counter() - started
+    stats = torch.cuda.memory_stats()
+    if failed is not None and stats["num_ooms"] == before and stats.get("num_oom_rejections", 0) == 0:
+        raise RuntimeError(f"op {failed} failed without an out-of-memory error")
+    if job["snapshot"]:
+        with open(job["snapshot"], "wb") as file:
+            pickle.dump(torch.cuda.memory._snapshot(), file)
+    return {
+        "failed_op": failed,
+        "total_bytes": total,
+        "seconds": seconds,
+        "stats": {key: value for key, value in stats.items() if ".all." in key or "." not in key},
+        "counters": control.counters_list(),
+        "marks": marks,
+    }
+
+
+def execute(
+    allocator: Allocator, stop_op: int | None, control: Any
+) -> tuple[int | None, list[list[int]]]:
+    """Runs the program up to and including `stop_op`; (index of the op that met an OOM, counters at marks)."""
+    marks = []
+    for kind, begin, end, stream in allocator.program.runs:
+        if kind == MARK:
+            marks.append(control.counters_list())
+            continue
+        last = end if stop_op is None else min(end, stop_op + 1)
+        done = allocator.run(kind, begin, last, stream)
+        if done < last:
+            return done, marks
+        if stop_op is not None and last > stop_op:
+            break
+    return None, marks
+
+
+# ------------------------------------------------------------------------------------------------ processes
+
+
+class Worker:
+    """The process that imported torch once: forks a child for each job, as many at a time as allowed."""
+
+    def __init__(self, connection: socket.socket, torch: Any, control: Any, parallel: int) -> None:
+        self.connection, self.torch, self.control, self.parallel = connection, torch, control, parallel
+        self.programs: dict[int, Program] = {}
+        self.waiting: list[dict[str, Any]] = []
+        self.children: dict[int, tuple[int, int, int, list[bytes]]] = {}
+        """read end of the result pipe → (job id, process id, stderr memory file, parts read so far)"""
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(connection, selectors.EVENT_READ)
+
+    def serve(self) -> None:
+        """Until the host hangs up."""
+        while True:
+            for key, _ in self.selector.select():
+                if key.fileobj is self.connection:
+                    if not self.accept():
+                        self.stop_children()
+                        return
+                else:
+                    self.read_child(key.fd)
+            while self.waiting and len(self.children) < self.parallel:
+                self.start(self.waiting.pop(0))
+
+    def accept(self) -> bool:
+        frame = receive(self.connection)
+        if frame is None:
+            return False
+        message, blob = frame
+        if message["type"] == "program":
+            self.programs[message["id"]] = Program(message, blob)
+        elif message["type"] == "forget":
+            self.programs.pop(message["id"], None)
+        else:
+            self.waiting.append(message)
+        return True
+
+    def start(self, job: dict[str, Any]) -> None:
+        read_end, write_end = os.pipe()
+        errors = os.memfd_create("stderr")
+        process = os.fork()
+        if process == 0:
+            self.be_child(job, write_end, errors)
+        os.close(write_end)
+        self.children[read_end] = (job["id"], process, errors, [])
+        self.selector.register(read_end, selectors.EVENT_READ)
+
+    def be_child(self, job: dict[str, Any], write_end: int, errors: int) -> None:
+        os.dup2(errors, 2)
+        try:
+            result = run_job(self.torch, self.control, self.programs[job["program"]], job)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the host must hear of it
+            result = {"error": f"{type(error).__name__}: {error}"}
+        with os.fdopen(write_end, "wb") as pipe:
+            pipe.write(json.dumps(result).encode())
+        # No interpreter shutdown: freeing a torch process costs more than the replay.
+        os._exit(0)
+
+    def read_child(self, read_end: int) -> None:
+        part = os.read(read_end, 1 << 16)
+        job_id, process, errors, parts = self.children[read_end]
+        if part:
+            parts.append(part)
+            return
+        self.selector.unregister(read_end)
+        os.close(read_end)
+        del self.children[read_end]
+        status = os.waitpid(process, 0)[1]
+        body = b"".join(parts)
+        result = json.loads(body) if body else {"error": self.describe_death(status, errors)}
+        os.close(errors)
+        send(self.connection, {**result, "type": "result", "id": job_id})
+
+    def describe_death(self, status: int, errors: int) -> str:
+        text = os.pread(errors, 1 << 16, 0).decode(errors="replace").strip().splitlines()
+        last = f": {text[-1]}" if text else ""
+        if os.WIFSIGNALED(status):
+            return f"the replay process was killed by {signal.Signals(os.WTERMSIG(status)).name}{last}"
+        return f"the replay process exited with status {os.WEXITSTATUS(status)}{last}"
+
+    def stop_children(self) -> None:
+        for _, process, _, _ in self.children.values():
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+
+
+def load_control(path: str) -> Any:
+    """hotbed.phantom.control, by path: this interpreter may have no hotbed."""
+    spec = importlib.util.spec_from_file_location("hotbed_phantom_control", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.Control()
+
+
+def import_torch() -> tuple[Any, str | None]:
+    """(torch, None) or (None, why this interpreter cannot replay)."""
+    try:
+        import torch
+    except ImportError as error:
+        return None, f"no torch: {error}"
+    if torch.version.cuda is None:
+        return None, f"torch {torch.__version__} is built without CUDA"
+    return torch, None
+
+
+def main() -> None:
+    """argv: socket descriptor, path of control.py, number of children at a time."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    # The host decides what Ctrl-C means; it hangs up when it is done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.simplefilter("ignore")
+    torch, problem = import_torch()
+    if problem is not None:
+        send(connection, {"type": "unusable", "message": problem})
+        return
+    control = load_control(sys.argv[2])
+    send(connection, {"type": "ready", "torch": torch.__version__, "python": sys.version.split()[0]})
+    Worker(connection, torch, control, int(sys.argv[3])).serve()
+
+
+if __name__ == "__main__":
+    main()
