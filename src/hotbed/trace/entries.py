@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from hotbed.errors import TraceError
 from hotbed.trace.model import NONE, Action, Frame
-from hotbed.trace.opcodes import SNAPSHOT_HINT
 from hotbed.trace.raw import RawColumns, RawSnapshot, columns_of, no_entries
+from hotbed.trace.refusals import SNAPSHOT_HINT, Refusal
 
 ACTIONS: Final = {action.name.lower(): int(action) for action in Action if action is not Action.OTHER}
 NO_COMPILE_CONTEXT: Final = "N/A"
@@ -21,11 +21,7 @@ def raw_from_value(value: Any) -> RawSnapshot:
     """
     root = {"segments": value} if type(value) is list else value
     if type(root) is not dict or ("segments" not in root and "device_traces" not in root):
-        raise TraceError(
-            f"the pickle holds a {type(value).__name__} without 'segments' or 'device_traces': "
-            "it is not a torch memory snapshot",
-            hint=SNAPSHOT_HINT,
-        )
+        raise Refusal(0, 0).no_snapshot(type(root).__name__)
     tables = _Tables()
     devices = tuple(
         tables.columns(device, entries) for device, entries in enumerate(items(root, "device_traces"))

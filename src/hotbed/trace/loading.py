@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hotbed.errors import TraceError
 from hotbed.trace.entries import raw_from_value
+from hotbed.trace.native import read_native
 from hotbed.trace.opcodes import read_plain_pickle
 from hotbed.trace.snapshot import trace_from_raw
 from hotbed.trace.source import open_source
@@ -26,8 +27,9 @@ def load_trace(path: str | PathLike[str], device: int | None = None) -> Trace:
     are cut short or hostile, or that hold nothing of `device`; OSError where the file cannot be opened.
     """
     where = Path(path)
-    with open_source(where) as data:
-        try:
-            return trace_from_raw(raw_from_value(read_plain_pickle(data)), str(where), device)
-        except TraceError as error:
-            raise TraceError(f"{where}: {error.message}", hint=error.hint) from error.__cause__
+    try:
+        with open_source(where) as data:
+            raw = read_native(data) or raw_from_value(read_plain_pickle(data))
+        return trace_from_raw(raw, str(where), device)
+    except TraceError as error:
+        raise TraceError(f"{where}: {error.message}", hint=error.hint) from error

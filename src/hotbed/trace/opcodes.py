@@ -6,42 +6,18 @@ import ast
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from hotbed.errors import TraceError
+from hotbed.trace.refusals import UNWANTED, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from mmap import mmap
 
-SNAPSHOT_HINT: Final = (
-    'a memory snapshot is what torch.cuda.memory._dump_snapshot("snapshot.pickle") writes after '
-    "torch.cuda.memory._record_memory_history()"
-)
+    from hotbed.errors import TraceError
+
 # Longest text line of protocol 0: a number, a memo index or an escaped string.
 _LINE_LIMIT: Final = 1 << 24
 _INT_MIN: Final = -(1 << 63)
 _INT_MAX: Final = (1 << 64) - 1
-
-# Opcodes that import, call or build objects, or leave the pickle: their bytes and the names pickletools gives them.
-_REFUSED: Final = {
-    b"c": "GLOBAL",
-    b"\x93": "STACK_GLOBAL",
-    b"R": "REDUCE",
-    b"b": "BUILD",
-    b"i": "INST",
-    b"o": "OBJ",
-    b"\x81": "NEWOBJ",
-    b"\x92": "NEWOBJ_EX",
-    b"\x82": "EXT1",
-    b"\x83": "EXT2",
-    b"\x84": "EXT4",
-    b"P": "PERSID",
-    b"Q": "BINPERSID",
-    b"\x97": "NEXT_BUFFER",
-    b"\x98": "READONLY_BUFFER",
-    b"\x8f": "EMPTY_SET",
-    b"\x90": "ADDITEMS",
-    b"\x91": "FROZENSET",
-}
 
 
 class _Mark:
@@ -80,33 +56,28 @@ class _Machine:
                 if handler is None:
                     if code == ord("."):
                         return self.pop()
-                    raise self.refusal(code)
+                    raise self.refuse(code)
                 handler(self)
         except (IndexError, struct.error):
-            raise self.error("the pickle is cut short or damaged") from None
-        except (ValueError, UnicodeDecodeError, SyntaxError, KeyError, TypeError, AttributeError):
-            raise self.error("the pickle is damaged") from None
+            raise self.refusal().cut_short() from None
+        except (ValueError, SyntaxError, KeyError, TypeError):
+            raise self.refusal().damaged() from None
 
-    def error(self, what: str) -> TraceError:
-        return TraceError(f"{what} (at byte {self.position} of {len(self.data)})", hint=SNAPSHOT_HINT)
+    def refusal(self) -> Refusal:
+        return Refusal(self.position, len(self.data))
 
-    def refusal(self, code: int) -> TraceError:
-        name = _REFUSED.get(bytes([code]))
-        if name is None:
-            return self.error(f"not a pickle: byte 0x{code:02x} is no instruction that snapshots use")
-        wanted = self.wanted_global(name)
-        what = f"import {wanted}" if wanted else f"run {name}"
-        return TraceError(
-            f"refused: the pickle wants to {what}; a memory snapshot holds only containers, numbers and strings",
-            hint=f"do not open this file with pickle.load or torch.load unless you trust it; {SNAPSHOT_HINT}",
-        )
+    def refuse(self, code: int) -> TraceError:
+        if code not in UNWANTED:
+            return self.refusal().not_pickle(code)
+        return self.refusal().unwanted(code, self.wanted_global(code))
 
-    def wanted_global(self, name: str) -> str | None:
-        if name in ("GLOBAL", "INST"):
-            return f"{self.line()[:200].decode('utf-8', 'replace')}.{self.line()[:200].decode('utf-8', 'replace')}"
-        if name == "STACK_GLOBAL" and len(self.stack) >= 2:
-            return ".".join(part[:200] for part in self.stack[-2:] if isinstance(part, str)) or None
-        return None
+    def wanted_global(self, code: int) -> str:
+        parts: list[str] = []
+        if UNWANTED[code] in ("GLOBAL", "INST"):
+            parts = [self.line().decode("utf-8", "replace") for _ in range(2)]
+        elif UNWANTED[code] == "STACK_GLOBAL":
+            parts = [part for part in self.stack[-2:] if type(part) is str]
+        return ".".join(part[:200] for part in parts)
 
     def take(self, length: int) -> bytes:
         start = self.position
@@ -236,9 +207,8 @@ class _Machine:
         self.stack.append(self.memo[index])
 
     def expect_protocol(self) -> None:
-        version = self.unsigned(1)
-        if version > 5:
-            raise self.error(f"pickle protocol {version} is newer than any that torch writes (5)")
+        if self.unsigned(1) > 5:
+            raise self.refusal().protocol()
 
     def pop_any(self) -> None:
         self.stack.pop()

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 import zstandard
 
 from hotbed.errors import TraceError
-from hotbed.trace.opcodes import SNAPSHOT_HINT
+from hotbed.trace.refusals import SNAPSHOT_HINT
 from hotbed.units import GIB, format_size
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ def open_source(path: Path) -> Iterator[Buffer]:
     with path.open("rb") as file:
         head = file.read(16)
         file.seek(0)
-        _refuse_foreign(path, head)
+        _refuse_foreign(head)
         unpacked = _unpacker(file, head)
         if unpacked is None:
-            refuse_content(path, head)
+            refuse_content(head)
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
                 yield mapped
         else:
-            yield _unpack(path, unpacked)
+            yield _unpack(unpacked)
 
 
 def unpack_limit_bytes() -> int:
@@ -69,12 +69,12 @@ def unpack_limit_bytes() -> int:
     return min(16 * GIB, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 
 
-def _refuse_foreign(path: Path, head: bytes) -> None:
+def _refuse_foreign(head: bytes) -> None:
     if not head:
-        raise TraceError(f"{path} is empty", hint=SNAPSHOT_HINT)
+        raise TraceError("the file is empty", hint=SNAPSHOT_HINT)
     for magic, (what, hint) in _FOREIGN.items():
         if head.startswith(magic):
-            raise TraceError(f"{path} {what}", hint=hint)
+            raise TraceError(f"it {what}", hint=hint)
 
 
 def _unpacker(file: IO[bytes], head: bytes) -> Readable | None:
@@ -90,37 +90,37 @@ def _unpacker(file: IO[bytes], head: bytes) -> Readable | None:
     return None
 
 
-def _unpack(path: Path, unpacked: Readable) -> bytearray:
+def _unpack(unpacked: Readable) -> bytearray:
     limit = unpack_limit_bytes()
     content = bytearray()
     try:
         while piece := unpacked.read(_PIECE):
             if not content:
-                refuse_content(path, piece[:16])
+                refuse_content(piece[:16])
             content += piece
             if len(content) > limit:
                 raise TraceError(
-                    f"{path} unpacks to more than {format_size(limit)}, half of this machine's memory or 16 GiB",
+                    f"it unpacks to more than {format_size(limit)}, half of this machine's memory or 16 GiB",
                     hint="unpack it to disk first; a plain file is read in place",
                 )
     except (EOFError, OSError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
         raise TraceError(
-            f"{path}: the compressed data is damaged or cut short ({error})", hint="copy the file again"
+            f"the compressed data is damaged or cut short ({error})", hint="copy the file again"
         ) from error
     if not content:
-        raise TraceError(f"{path} is empty once unpacked", hint=SNAPSHOT_HINT)
+        raise TraceError("the file is empty once unpacked", hint=SNAPSHOT_HINT)
     return content
 
 
-def refuse_content(path: Path, head: bytes) -> None:
+def refuse_content(head: bytes) -> None:
     """Raises TraceError where uncompressed content starting with `head` is neither a pickle nor .hbt."""
-    _refuse_foreign(path, head)
+    _refuse_foreign(head)
     if head.startswith(HBT_MAGIC) or head[:1] in _PICKLE_STARTS:
         return
     text = head.lstrip()[:1]
     what = {b"{": "JSON", b"[": "JSON", b"<": "HTML or XML"}.get(text)
     raise TraceError(
-        f"{path} is {what or 'neither a torch memory snapshot (pickle) nor an .hbt trace'}"
+        f"it is {what or 'neither a torch memory snapshot (pickle) nor an .hbt trace'}"
         + (", not a torch memory snapshot (pickle) or .hbt trace" if what else ""),
         hint=SNAPSHOT_HINT,
     )
