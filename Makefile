@@ -1,0 +1,80 @@
+# Everything a developer or CI runs. Each target works in a fresh clone with a CPython, pip and gcc: `setup` makes
+# .venv with the rest. `make help` lists the targets.
+
+PYTHON ?= python3
+# The torch that tests and demo use; any CUDA build from 2.6 on, e.g. HOTBED_TORCH="torch==2.9.1".
+HOTBED_TORCH ?= torch==2.14.1
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+NATIVE := $(shell find native CMakeLists.txt -name '*.c' -o -name '*.h' -o -name CMakeLists.txt)
+ARCH ?= $(shell uname -m)
+DEMO := tests/data/h200/detection.record.pickle.xz
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+export HOTBED_PYTHON := $(abspath $(BIN))/python
+
+.PHONY: help setup demo test lint native-test fuzz wheel aarch64 exactness bundle clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
+
+setup: $(READY)  ## .venv with torch, hotbed (editable) and the tools
+
+# Torch first: a dependency of ours could otherwise bring another one.
+$(READY): pyproject.toml constraints.txt $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt --upgrade pip
+	$(PIP) install -c constraints.txt "$(HOTBED_TORCH)"
+	$(PIP) install -c constraints.txt --group dev
+	$(PIP) install -c constraints.txt --no-build-isolation --editable .
+	touch $@
+
+demo: setup  ## the recommendation for the shipped detection trace
+	$(BIN)/hotbed tune $(DEMO)
+
+test: setup  ## all tests that need no GPU
+	$(PYTEST) -m "not gpu and not slow"
+
+lint: setup  ## style, types, import rules, size budgets
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	$(BIN)/python tools/import_rules.py
+	$(BIN)/python tools/budgets.py
+
+native-test: setup  ## the C parts under AddressSanitizer and UBSan
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+	    -DCMAKE_BUILD_TYPE=Debug -DHOTBED_SANITIZE=ON
+	$(BIN)/cmake --build build/sanitize
+	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+fuzz: setup  ## random programs and hostile files, longer than in `test`
+	$(PYTEST) -m slow -k fuzz
+
+wheel: setup  ## a manylinux_2_28 wheel in dist/, checked and tried in an environment of its own
+	$(PIP) install -c constraints.txt wheel ziglang
+	rm -rf dist build/wheel-$(ARCH)
+	CC=$(CURDIR)/tools/zig-cc HOTBED_ARCH=$(ARCH) CMAKE_ARGS="$(CMAKE_ARGS)" $(BIN)/python -m build --wheel \
+	    --no-isolation -C build-dir=build/wheel-$(ARCH) --outdir dist .
+	$(BIN)/python -m wheel tags --remove --platform-tag manylinux_2_28_$(ARCH) dist/*.whl
+	$(BIN)/python tools/check_wheel.py dist/*.whl
+	test $(ARCH) != $$(uname -m) || BIN=$(BIN) tools/try_wheel dist/*.whl
+
+aarch64:  ## the same wheel for aarch64, compiled here
+	$(MAKE) wheel ARCH=aarch64 CMAKE_ARGS="-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64"
+
+exactness: setup  ## replay against everything measured on the H200: the table of docs/accuracy
+	$(BIN)/python benchmarks/exactness.py
+
+bundle: wheel  ## .whl/: hotbed and what it needs, for a CPython 3.12 (x86_64) without network; numpy is left to it
+	rm -rf .whl
+	$(PIP) download -c constraints.txt --no-deps --only-binary=:all: --dest .whl --python-version 3.12 \
+	    --implementation cp $(addprefix --platform manylinux,_2_28_x86_64 _2_27_x86_64 _2_17_x86_64 2014_x86_64 1_x86_64) \
+	    click markdown-it-py mdurl msgspec nvidia-ml-py pyelftools Pygments rich tomlkit zstandard
+	cp dist/*.whl .whl/
+	test $$(du -sm .whl | cut -f1) -lt 20
+
+clean:  ## what was built, not .venv
+	rm -rf build dist .whl
