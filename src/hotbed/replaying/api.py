@@ -11,13 +11,14 @@ from hotbed.errors import UsageError
 from hotbed.gpu import DEFAULT_GPU, Gpu, costs_for, find_gpu
 from hotbed.replaying.cost import cost_of
 from hotbed.replaying.detail import fragmentation, peak_request, timeline
-from hotbed.replaying.engine import Engine, Job, RawResult
+from hotbed.replaying.engine import Engine, Job, RawResult, raw_result
 from hotbed.replaying.outcome import ASYNC_ERROR, OomPoint, Outcome
 from hotbed.replaying.program import Program, compile_trace
 from hotbed.settings import AllocatorSettings
 from hotbed.trace import Trace, load_trace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
 
@@ -87,6 +88,20 @@ class Replayer:
         addresses: str = "recorded",
     ) -> Outcome:
         """One Outcome; `program` is compile_trace(trace), passed in so that it is compiled once."""
+        outcome = self.submit(trace, program, settings, cap_bytes, addresses)()
+        if not detail or self.backend != "native":
+            return outcome
+        return self._detailed(outcome, program, Job(settings, cap_bytes, addresses))
+
+    def submit(
+        self,
+        trace: Trace,
+        program: Program,
+        settings: str = "",
+        cap_bytes: int | None = None,
+        addresses: str = "recorded",
+    ) -> Callable[[], Outcome]:
+        """Starts a replay without detail; the function returned waits for its Outcome."""
         if backend_of(settings) != self.backend:
             raise UsageError(f"this worker runs the {self.backend} backend, not the one of {settings!r}")
         if cap_bytes is not None and cap_bytes > self.gpu.total_bytes:
@@ -94,12 +109,12 @@ class Replayer:
                 f"a cap of {cap_bytes} bytes exceeds the {self.gpu.name}'s {self.gpu.total_bytes}",
                 hint="choose a smaller --cap or a larger --gpu",
             )
-        native = self.backend == "native"
-        job = Job("" if not native else settings, cap_bytes, addresses)
-        raw = self.engine.run(program, job)
-        outcome = self._outcome(trace, program, job, raw)
-        outcome = replace(outcome, settings=settings)
-        return self._detailed(outcome, program, job) if detail and native else outcome
+        # The backend was chosen when the worker started; torch refuses to hear of it again.
+        job = Job(settings if self.backend == "native" else "", cap_bytes, addresses)
+        pending = self.engine.submit(program, job)
+        return lambda: replace(
+            self._outcome(trace, program, job, raw_result(pending.result(), job)), settings=settings
+        )
 
     def _outcome(self, trace: Trace, program: Program, job: Job, raw: RawResult) -> Outcome:
         stats = raw.stats

@@ -99,7 +99,7 @@ class Engine:
 
     def run(self, program: Program, job: Job) -> RawResult:
         """Replays `program` once and waits for it. Raises TorchError with torch's words if torch refuses."""
-        return _raw_result(self.submit(program, job).result(), job)
+        return raw_result(self.submit(program, job).result(), job)
 
     def submit(self, program: Program, job: Job) -> Future[dict[str, Any]]:
         """Queues one replay; the future holds the worker's message."""
@@ -252,7 +252,8 @@ def _bytes_of(column: array[int]) -> int:
     return len(column) * column.itemsize
 
 
-def _raw_result(message: dict[str, Any], job: Job) -> RawResult:
+def raw_result(message: dict[str, Any], job: Job) -> RawResult:
+    """The worker's message as a RawResult. Raises TorchError with torch's words if it refused the job."""
     if "error" in message:
         raise TorchError(f"replay of {job.settings or 'default settings'!r} failed: {message['error']}")
     return RawResult(

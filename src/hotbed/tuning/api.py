@@ -1,0 +1,113 @@
+"""hotbed.tune: traces in, Recommendation out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hotbed.errors import UsageError
+from hotbed.replaying import Replayer, compile_trace, gpu_for
+from hotbed.settings import AllocatorSettings, TorchVersion
+from hotbed.trace import Trace, load_trace
+from hotbed.tuning.advice import judge
+from hotbed.tuning.choosing import Chosen, choose, limits_for
+from hotbed.tuning.evaluator import Evaluator, Subject
+from hotbed.tuning.recommendation import Recommendation
+from hotbed.tuning.search import Limits, pareto, search
+from hotbed.tuning.space import Candidate, Space
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from os import PathLike
+
+    from hotbed.gpu import Gpu
+    from hotbed.tuning.evaluator import Evaluation
+
+    TraceLike = Trace | str | PathLike[str]
+
+
+def tune(
+    traces: TraceLike | Sequence[TraceLike],
+    goal: str = "balanced",
+    *,
+    gpu: str | Gpu | None = None,
+    python: str | None = None,
+    uses: Iterable[str] = (),
+    on_progress: Callable[[Evaluator], None] | None = None,
+) -> Recommendation:
+    """The allocator settings, and the cap, that suit `traces` best by `goal`.
+
+    `goal`: "memory" (smallest footprint), "balanced" (smallest that costs at most 1 % of a step), "speed" (fewest
+    driver calls' time that is no worse than the default's). `uses` names what rules settings out, as in
+    `hotbed settings check --uses`. Ctrl-C ends the search; the best found by then is returned, marked
+    `interrupted`. Raises TraceError, UsageError, TorchError.
+    """
+    started = time.perf_counter()
+    many = [traces] if isinstance(traces, (Trace, str)) or not hasattr(traces, "__iter__") else list(traces)
+    if not many:
+        raise UsageError("nothing to tune: no trace was given", hint="hotbed tune snapshot.pickle")
+    subjects = [_subject(trace) for trace in many]
+    with Replayer(gpu_for(gpu, subjects[0].program), python=python) as replayer:
+        evaluator = Evaluator(subjects, replayer, on_progress)
+        space = Space(TorchVersion.parse(replayer.engine.torch_version), frozenset(uses))
+        run = _Run(evaluator, space, goal, python)
+        return run.recommendation(started)
+
+
+def _subject(trace: TraceLike) -> Subject:
+    loaded = trace if isinstance(trace, Trace) else load_trace(trace)
+    program = compile_trace(loaded)
+    if not program.allocations:
+        raise UsageError(
+            f"{loaded.source} records no allocation to tune for",
+            hint="record with torch.cuda.memory._record_memory_history() before the first step",
+        )
+    return Subject.of(loaded, program)
+
+
+@dataclass(frozen=True)
+class _Run:
+    evaluator: Evaluator
+    space: Space
+    goal: str
+    python: str | None
+
+    def recommendation(self, started: float) -> Recommendation:
+        evaluator = self.evaluator
+        subject = evaluator.subjects[0]
+        default = evaluator.evaluate(Candidate(AllocatorSettings()))
+        limits = limits_for(self.goal, subject.program.steps, default)
+        chosen, interrupted = self._search(limits, default)
+        steps = subject.program.steps
+        return Recommendation(
+            sources=tuple(item.trace.source for item in evaluator.subjects),
+            goal=self.goal,
+            gpu=evaluator.replayer.gpu.name,
+            total_bytes=evaluator.replayer.gpu.total_bytes,
+            torch_version=evaluator.replayer.engine.torch_version,
+            default=default.choice,
+            lower_bound_bytes=evaluator.lower_bound_bytes,
+            recommended=chosen.recommended.choice,
+            margin=chosen.settled.margin if chosen.settled else None,
+            without_cap=chosen.without_cap.choice,
+            front=tuple(known.choice for known in pareto(evaluator.fitting())),
+            held_out=chosen.settled.held_out if chosen.settled else None,
+            advice=() if interrupted else judge(subject, evaluator.replayer, self.space, self.python),
+            steps=max(len(steps), 1),
+            steps_source=steps.source,
+            step_ms=steps.step_ms,
+            budget_ms_per_step=limits.cost_ms_per_step,
+            cost_source=evaluator.replayer.costs.source,
+            replays=evaluator.replays,
+            seconds=time.perf_counter() - started,
+            interrupted=interrupted,
+            notes=tuple(dict.fromkeys(note for item in evaluator.subjects for note in item.program.notes)),
+        )
+
+    def _search(self, limits: Limits, default: Evaluation) -> tuple[Chosen, bool]:
+        try:
+            search(self.evaluator, self.space, limits)
+            return choose(self.evaluator, limits, default), False
+        except KeyboardInterrupt:
+            return choose(self.evaluator, limits, default, with_margin=False), True

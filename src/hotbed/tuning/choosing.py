@@ -1,0 +1,87 @@
+"""Picks one configuration by a goal, with a margin on its cap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hotbed.errors import UsageError
+from hotbed.tuning.margins import Settled, settle
+from hotbed.tuning.search import Limits
+from hotbed.tuning.space import Candidate
+
+if TYPE_CHECKING:
+    from hotbed.replaying import Steps
+    from hotbed.tuning.evaluator import Evaluation, Evaluator
+
+GOALS = ("memory", "balanced", "speed")
+_BALANCED_SHARE = 0.01
+_ASSUMED_STEP_MS = 100.0
+"""stands in for the step time of a trace without times"""
+_SETTLED_CANDIDATES = 4
+# A cap can run out of memory where no cap cannot; it must save at least this share to be worth that.
+_CAP_WORTH = 0.005
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The choice by the goal, the best one without a cap, and the margin's evidence (None without a cap)."""
+
+    recommended: Evaluation
+    without_cap: Evaluation
+    settled: Settled | None
+
+
+def limits_for(goal: str, steps: Steps, default: Evaluation) -> Limits:
+    """What `goal` lets a step cost. `balanced`: 1 % of the recorded step, or what the default costs already."""
+    if goal not in GOALS:
+        raise UsageError(f"goal {goal!r} is unknown", hint="goals are " + ", ".join(GOALS))
+    if goal == "memory":
+        return Limits()
+    spent = default.choice.cost_ms_per_step
+    if goal == "speed":
+        return Limits(spent)
+    return Limits(max(_BALANCED_SHARE * (steps.step_ms or _ASSUMED_STEP_MS), spent))
+
+
+def choose(evaluator: Evaluator, limits: Limits, default: Evaluation, *, with_margin: bool = True) -> Chosen:
+    """The smallest footprint within `limits`, margin included; the default where nothing beats it."""
+    accepted = [known for known in evaluator.fitting() if limits.accept(known)]
+    uncapped = [known for known in accepted if known.candidate.cap_bytes is None]
+    without_cap = min([default, *uncapped], key=_rank)
+    if not with_margin:
+        return Chosen(without_cap, without_cap, None)
+    settled = _best_settled(evaluator, limits, accepted)
+    if settled is None:
+        return Chosen(without_cap, without_cap, None)
+    capped = evaluator.evaluate(settled.candidate)
+    worth = (1 - _CAP_WORTH) * without_cap.choice.footprint_bytes
+    if capped.choice.footprint_bytes > worth:
+        return Chosen(without_cap, without_cap, None)
+    return Chosen(capped, without_cap, settled)
+
+
+def _rank(evaluation: Evaluation) -> tuple[int, float, int]:
+    choice = evaluation.choice
+    return choice.footprint_bytes, choice.cost_ms_total, len(choice.settings)
+
+
+def _best_settled(evaluator: Evaluator, limits: Limits, accepted: list[Evaluation]) -> Settled | None:
+    """Of the smallest caps, one per settings, the one that is smallest with its margin and still affordable."""
+    smallest: dict[str, Evaluation] = {}
+    for evaluation in sorted(accepted, key=_rank):
+        if evaluation.candidate.cap_bytes is not None:
+            smallest.setdefault(evaluation.choice.settings, evaluation)
+    best: Settled | None = None
+    for evaluation in list(smallest.values())[:_SETTLED_CANDIDATES]:
+        settled = settle(evaluator, evaluation.candidate)
+        if settled is None or not limits.accept(evaluator.evaluate(settled.candidate)):
+            continue
+        if best is None or _cap(settled.candidate) < _cap(best.candidate):
+            best = settled
+    return best
+
+
+def _cap(candidate: Candidate) -> int:
+    assert candidate.cap_bytes is not None
+    return candidate.cap_bytes

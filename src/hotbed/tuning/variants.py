@@ -1,0 +1,150 @@
+"""Other runs that the recorded one might have been: steps in another order, side streams faster or slower."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hotbed.replaying.program import Op, Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_MADE = (Op.ALLOC, Op.TRACKED_ALLOC)
+
+
+def with_timing(program: Program, seed: int | None) -> Program:
+    """`program` with side-stream work ending at other times.
+
+    None: at once; a seed: after 0 to 2 times the recorded number of ops, drawn for each free. When such work
+    ends belongs to a run, not to settings. Programs without pending frees come back unchanged.
+    """
+    if not program.has_pending_frees:
+        return program
+    draw = random.Random(seed)
+    requested: dict[int, int] = {}
+    keys = []
+    for index, (op, allocation) in enumerate(zip(program.op, program.allocation, strict=True)):
+        key = float(index)
+        if op == Op.PENDING_FREE:
+            requested[allocation] = index
+        elif op == Op.COMPLETE:
+            start = requested[allocation]
+            delay = 0.0 if seed is None else draw.uniform(0, 2) * (index - start)
+            key = start + delay + 0.5
+        keys.append(key)
+    return _taken(program, sorted(range(len(keys)), key=keys.__getitem__), program.steps.starts)
+
+
+def first_steps(program: Program, steps: int) -> Program:
+    """`program` cut off after its first `steps` steps."""
+    end = program.steps.starts[steps]
+    return _taken(program, range(end), program.steps.starts[:steps])
+
+
+def can_reorder(program: Program) -> bool:
+    """Whether there are steps to exchange: at least two between the first and the last, which stay."""
+    return len(program.steps) >= 4
+
+
+def reordered(program: Program, seed: int) -> Program:
+    """`program` with its steps, but for the first and the last, in an order drawn from `seed`.
+
+    What a step leaves alive for a later one lives for as many steps in the new order, and ends at the same
+    place within its last step.
+    """
+    starts = program.steps.starts
+    order = list(range(1, len(starts) - 1))
+    random.Random(seed).shuffle(order)
+    return _Reordering(program, [0, *order, len(starts) - 1]).build()
+
+
+@dataclass(frozen=True)
+class _Release:
+    """A release whose allocation is older than its step: it moves with the allocation, not with the step."""
+
+    op: int
+    position: int
+    """step, in the new order, in which it happens"""
+    place: float
+    """share of that step's ops before it"""
+
+
+class _Reordering:
+    """Builds the new order of ops; `order[k]` is the recorded step that comes k-th."""
+
+    def __init__(self, program: Program, order: list[int]) -> None:
+        self.program = program
+        self.order = order
+        starts = [*program.steps.starts, len(program)]
+        self.spans = list(zip(starts, starts[1:], strict=False))
+        self.made_in = self._steps_of_allocations()
+
+    def _steps_of_allocations(self) -> dict[int, int]:
+        """allocation → recorded step that makes it; set-up allocations are absent."""
+        program = self.program
+        return {
+            program.allocation[index]: step
+            for step, (begin, end) in enumerate(self.spans)
+            for index in range(begin, end)
+            if program.op[index] in _MADE
+        }
+
+    def build(self) -> Program:
+        program = self.program
+        position_of = {step: position for position, step in enumerate(self.order)}
+        moved = self._moved_releases(position_of)
+        ops = list(range(self.spans[0][0]))
+        starts = []
+        for position, step in enumerate(self.order):
+            starts.append(len(ops))
+            own = [index for index in range(*self.spans[step]) if not self._is_inherited(index, step)]
+            ops += _merged(own, [release for release in moved if release.position == position])
+        return _taken(program, ops, starts)
+
+    def _is_inherited(self, index: int, step: int) -> bool:
+        program = self.program
+        if program.op[index] in _MADE or program.op[index] == Op.EMPTY_CACHE:
+            return False
+        return self.made_in.get(program.allocation[index], -1) != step
+
+    def _moved_releases(self, position_of: dict[int, int]) -> list[_Release]:
+        moved = []
+        last = len(self.order) - 1
+        for step, (begin, end) in enumerate(self.spans):
+            for index in range(begin, end):
+                if not self._is_inherited(index, step):
+                    continue
+                maker = self.made_in.get(self.program.allocation[index])
+                # Teardown frees stay in the last step; those of set-up memory stay where they were.
+                fixed = maker is None or step == last
+                position = step if fixed or maker is None else min(position_of[maker] + step - maker, last)
+                moved.append(_Release(index, position, (index - begin) / (end - begin)))
+        return moved
+
+
+def _merged(own: Sequence[int], releases: Iterable[_Release]) -> list[int]:
+    """`own` ops of a step with `releases` put in at their places."""
+    keyed = [(place / max(len(own), 1), index) for place, index in enumerate(own)]
+    keyed += [(release.place, release.op) for release in releases]
+    return [index for _, index in sorted(keyed)]
+
+
+def _taken(program: Program, ops: Sequence[int], starts: Iterable[int]) -> Program:
+    """`program` with the ops of `ops`, in that order, and steps beginning at `starts`."""
+
+    def column(values: array[int]) -> array[int]:
+        return array(values.typecode, map(values.__getitem__, ops))
+
+    return replace(
+        program,
+        op=column(program.op),
+        allocation=column(program.allocation),
+        size=column(program.size),
+        stream=column(program.stream),
+        pool=column(program.pool),
+        event=column(program.event),
+        steps=replace(program.steps, starts=tuple(starts)),
+    )
