@@ -47,14 +47,17 @@ def large_segment_mb(settings: AllocatorSettings) -> int:
     return _LARGE_SEGMENT_MB if settings.large_segment_size_mb is None else settings.large_segment_size_mb
 
 
-def validate(settings: AllocatorSettings, version: TorchVersion) -> list[Finding]:
+def validate(
+    settings: AllocatorSettings, version: TorchVersion, *, named: frozenset[str] = frozenset()
+) -> list[Finding]:
     """Everything for which torch `version` would refuse `settings`; all of severity "error".
 
+    `named` are keys that the text names with their default value, which the settings therefore do not hold.
     Source: allocator-semantics sections 1.4 and 7, checked against torch 2.9.1, 2.11.0 and 2.14.1 by a test.
     """
     findings = []
     known = known_keys(version)
-    for key in settings.named():
+    for key in sorted({*settings.named(), *named}):
         if key not in known:
             findings.append(_too_new(key, version))
         else:
@@ -63,7 +66,7 @@ def validate(settings: AllocatorSettings, version: TorchVersion) -> list[Finding
 
 
 def _problems(key: str, settings: AllocatorSettings, version: TorchVersion) -> Iterator[str]:
-    value = settings.named()[key]
+    value = settings.named().get(key)
     if key in ("max_split_size_mb", "max_non_split_rounding_mb"):
         smallest = smallest_split_mb(settings, version)
         if isinstance(value, int) and value < smallest:
@@ -76,7 +79,7 @@ def _problems(key: str, settings: AllocatorSettings, version: TorchVersion) -> I
         yield "must lie between 0 and 1"
     elif key == "roundup_power2_divisions":
         yield from _division_problems(value, version)
-    elif not KEYS[key].modelled:
+    elif not KEYS[key].modelled and value is not None:
         yield from _raw_problems(key, str(value))
     if isinstance(value, int) and value > _STOI_MAX and version < V2_10:
         yield f"must be at most {_STOI_MAX}"
