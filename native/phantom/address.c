@@ -1,0 +1,219 @@
+/* The rules of phantom.h. The driver rule was read off address sequences of a driver 580 on an H200: memory comes
+ * in slots of 32 MiB multiples from the top down; a lone request of at most 2 MiB makes a slot of 4 MiB; what is left
+ * over in slots serves later requests, lowest address first. */
+#include "address.h"
+
+#include "phantom.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ASCENDING_START 0x400000000000u
+#define TOP_START 0x7e0000000000u
+
+enum { SLOT_BYTES = 32 << 20, SMALL_SLOT_BYTES = 4 << 20 };
+
+struct extent {
+    uint64_t begin, end;
+};
+
+struct slot {
+    uint64_t begin, end;
+    uint64_t gap; /* no free part of the slot is larger */
+    struct extent *used;
+    int count, room;
+};
+
+void address_start(struct address_space *space, int rule) {
+    memset(space, 0, sizeof *space);
+    space->rule = rule;
+    address_reset(space, false);
+}
+
+void address_reset(struct address_space *space, bool all) {
+    for (int i = 0; i < space->slot_count; i++)
+        free(space->slots[i].used);
+    free(space->slots);
+    space->slots = NULL;
+    space->slot_count = space->slot_room = 0;
+    space->slot_bytes = 0;
+    space->ascending = ASCENDING_START;
+    space->descending = space->top = TOP_START;
+    space->lowest = UINT64_MAX;
+    space->recording.next = 0;
+    space->recording.followed = space->recording.count > 0;
+    if (all) {
+        free(space->recording.addresses);
+        free(space->recording.sizes);
+        memset(&space->recording, 0, sizeof space->recording);
+    }
+}
+
+void address_record(struct address_space *space, const uint64_t *addresses, const uint64_t *sizes, int n) {
+    struct recording *recording = &space->recording;
+    size_t bytes = (size_t)(n > 0 ? n : 0) * sizeof *addresses;
+    free(recording->addresses);
+    free(recording->sizes);
+    memset(recording, 0, sizeof *recording);
+    if (!bytes)
+        return;
+    recording->addresses = malloc(bytes);
+    recording->sizes = malloc(bytes);
+    if (recording->addresses && recording->sizes) {
+        memcpy(recording->addresses, addresses, bytes);
+        memcpy(recording->sizes, sizes, bytes);
+        recording->count = n;
+        recording->followed = true;
+    }
+}
+
+static void *grow(void *array, int count, int *room, size_t item) {
+    if (count < *room)
+        return array;
+    int wanted = *room ? *room * 2 : 4;
+    void *grown = realloc(array, (size_t)wanted * item);
+    if (grown)
+        *room = wanted;
+    return grown;
+}
+
+/* Enters [begin, begin + bytes) as the slot's extent number `at`. */
+static bool slot_use(struct slot *slot, int at, uint64_t begin, uint64_t bytes) {
+    struct extent *used = grow(slot->used, slot->count, &slot->room, sizeof *used);
+    if (!used)
+        return false;
+    slot->used = used;
+    memmove(used + at + 1, used + at, (size_t)(slot->count - at) * sizeof *used);
+    used[at] = (struct extent){begin, begin + bytes};
+    slot->count++;
+    return true;
+}
+
+/* First free part of the slot that holds `bytes`; 0 if there is none. */
+static uint64_t slot_take(struct slot *slot, uint64_t bytes) {
+    uint64_t begin = slot->begin, largest = 0;
+    for (int i = 0; i <= slot->count; i++) {
+        uint64_t end = i < slot->count ? slot->used[i].begin : slot->end;
+        if (end - begin >= bytes)
+            return slot_use(slot, i, begin, bytes) ? begin : 0;
+        if (end - begin > largest)
+            largest = end - begin;
+        if (i < slot->count)
+            begin = slot->used[i].end;
+    }
+    slot->gap = largest;
+    return 0;
+}
+
+/* Where a new slot of `size` bytes goes: as high as possible. Its place in the array comes back in `index`. */
+static uint64_t slot_place(const struct address_space *space, uint64_t size, uint64_t align, int *index) {
+    const struct slot *slots = space->slots;
+    int n = space->slot_count;
+    uint64_t high = space->top;
+    *index = n;
+    bool holes = n && space->top - slots[n - 1].begin != space->slot_bytes;
+    for (int i = 0; holes && i < n; i++) {
+        uint64_t begin = (high - size) & ~(align - 1);
+        if (begin < high && begin >= slots[i].end) {
+            *index = i;
+            return begin;
+        }
+        high = slots[i].begin;
+    }
+    high = n ? slots[n - 1].begin : space->top;
+    return (high - size) & ~(align - 1);
+}
+
+static uint64_t driver_take(struct address_space *space, uint64_t bytes) {
+    for (int i = space->slot_count - 1; i >= 0; i--) {
+        uint64_t address = space->slots[i].gap >= bytes ? slot_take(&space->slots[i], bytes) : 0;
+        if (address)
+            return address;
+    }
+    uint64_t align = bytes <= PAGE_BYTES ? SMALL_SLOT_BYTES : SLOT_BYTES;
+    uint64_t size = (bytes + align - 1) / align * align;
+    struct slot *slots = grow(space->slots, space->slot_count, &space->slot_room, sizeof *slots);
+    if (!slots)
+        return 0;
+    space->slots = slots;
+    int at;
+    uint64_t begin = slot_place(space, size, align, &at);
+    struct slot slot = {.begin = begin, .end = begin + size, .gap = size};
+    if (!slot_use(&slot, 0, begin, bytes))
+        return 0;
+    memmove(slots + at + 1, slots + at, (size_t)(space->slot_count - at) * sizeof *slots);
+    slots[at] = slot;
+    space->slot_count++;
+    space->slot_bytes += size;
+    return begin;
+}
+
+static void driver_give_back(struct address_space *space, uint64_t address) {
+    int low = 0, high = space->slot_count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (space->slots[middle].begin > address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == space->slot_count || address >= space->slots[low].end)
+        return;
+    struct slot *slot = &space->slots[low];
+    for (int i = 0; i < slot->count; i++) {
+        if (slot->used[i].begin == address) {
+            slot->count--;
+            memmove(slot->used + i, slot->used + i + 1, (size_t)(slot->count - i) * sizeof *slot->used);
+            break;
+        }
+    }
+    slot->gap = slot->end - slot->begin;
+    if (slot->count)
+        return;
+    space->slot_bytes -= slot->end - slot->begin;
+    free(slot->used);
+    space->slot_count--;
+    memmove(slot, slot + 1, (size_t)(space->slot_count - low) * sizeof *slot);
+}
+
+static bool overlaps(const struct tree *live, uint64_t address, uint64_t size) {
+    const struct node *below = tree_floor(live, address + size - 1);
+    return below && below->key + below->tie > address;
+}
+
+/* The next recorded address while sizes agree. At the first difference the driver rule takes over below them. */
+static uint64_t recorded_take(struct address_space *space, uint64_t size, const struct tree *live) {
+    struct recording *recording = &space->recording;
+    int i = recording->next;
+    if (i < recording->count && recording->sizes[i] == size && !overlaps(live, recording->addresses[i], size)) {
+        recording->next++;
+        if (recording->addresses[i] < space->lowest)
+            space->lowest = recording->addresses[i];
+        return recording->addresses[i];
+    }
+    recording->followed = false;
+    space->rule = PHANTOM_DRIVER;
+    if (space->lowest != UINT64_MAX)
+        space->top = space->lowest & ~(uint64_t)(SLOT_BYTES - 1);
+    return 0;
+}
+
+uint64_t address_take(struct address_space *space, uint64_t size, const struct tree *live) {
+    uint64_t bytes = (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES, address = 0;
+    if (space->recording.followed)
+        address = recorded_take(space, size, live);
+    if (address)
+        return address;
+    if (space->rule == PHANTOM_DRIVER)
+        return driver_take(space, bytes);
+    if (space->rule == PHANTOM_DESCENDING)
+        return space->descending -= bytes;
+    /* A page between neighbours, as if each had a mapping of its own. */
+    address = space->ascending;
+    space->ascending += bytes + PAGE_BYTES;
+    return address;
+}
+
+void address_give_back(struct address_space *space, uint64_t address) {
+    driver_give_back(space, address);
+}

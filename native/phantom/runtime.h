@@ -1,0 +1,8 @@
+/* Which CUDA runtime the program was built for: one phantom serves CUDA 12 and 13. */
+#ifndef HOTBED_PHANTOM_RUNTIME_H
+#define HOTBED_PHANTOM_RUNTIME_H
+
+/* 12 or 13, from the libcudart that the program has loaded; 13 if it has none. */
+int runtime_major(void);
+
+#endif

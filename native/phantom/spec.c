@@ -1,0 +1,162 @@
+#include "spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct spec H200 = {
+    .name = "NVIDIA H200",
+    .driver = "580.95.05",
+    .total = 150109880320u,
+    .cuda = 13000,
+    .major = 9,
+    .minor = 0,
+    .sm = 132,
+    .l2 = 62914560,
+    .smem_sm = 233472,
+    .smem_optin = 232448,
+    .bus = 6144,
+    .clock = 1980000,
+    .memory_clock = 3201000,
+    .ecc = 1,
+    .peer = 1,
+};
+
+/* Resident threads and blocks of a multiprocessor follow from the compute capability. */
+static void fill_residency(struct spec *spec) {
+    int cc = spec->major * 10 + spec->minor;
+    int threads = cc == 75 ? 1024 : cc == 86 || cc == 87 || cc == 89 || cc >= 120 ? 1536 : 2048;
+    int blocks = cc == 75 || cc == 86 || cc == 87 ? 16 : cc == 89 || cc >= 120 ? 24 : 32;
+    if (!spec->threads_per_sm)
+        spec->threads_per_sm = threads;
+    if (!spec->blocks_per_sm)
+        spec->blocks_per_sm = blocks;
+}
+
+static void set_text(char *to, size_t room, const char *value, size_t length) {
+    if (length >= room)
+        length = room - 1;
+    memcpy(to, value, length);
+    to[length] = 0;
+}
+
+static void set_number(struct spec *spec, const char *key, size_t length, long long value) {
+    const struct {
+        const char *key;
+        int *at;
+    } small[] = {
+        {"sm", &spec->sm},           {"threads_sm", &spec->threads_per_sm}, {"blocks_sm", &spec->blocks_per_sm},
+        {"l2", &spec->l2},           {"smem_sm", &spec->smem_sm},           {"smem_optin", &spec->smem_optin},
+        {"bus", &spec->bus},         {"clock", &spec->clock},               {"memclock", &spec->memory_clock},
+        {"ecc", &spec->ecc},         {"peer", &spec->peer},                 {"cuda", &spec->cuda},
+    };
+    const struct {
+        const char *key;
+        uint64_t *at;
+    } large[] = {{"total", &spec->total}, {"nvml_total", &spec->nvml_total}, {"context", &spec->context}};
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        if (strlen(small[i].key) == length && !strncmp(small[i].key, key, length))
+            *small[i].at = (int)value;
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        if (strlen(large[i].key) == length && !strncmp(large[i].key, key, length))
+            *large[i].at = (uint64_t)value;
+    if (length == 2 && !strncmp("cc", key, 2)) {
+        spec->major = (int)(value / 10);
+        spec->minor = (int)(value % 10);
+    }
+}
+
+/* "key=value;key=value": a pair that makes no sense is skipped, the launcher is the one who checks. */
+static void parse(struct spec *spec, const char *text) {
+    while (*text) {
+        size_t pair = strcspn(text, ";");
+        const char *equals = memchr(text, '=', pair);
+        if (equals) {
+            size_t key = (size_t)(equals - text), value = pair - key - 1;
+            if (key == 4 && !strncmp(text, "name", 4))
+                set_text(spec->name, sizeof spec->name, equals + 1, value);
+            else if (key == 6 && !strncmp(text, "driver", 6))
+                set_text(spec->driver, sizeof spec->driver, equals + 1, value);
+            else if (value && equals[1] >= '0' && equals[1] <= '9')
+                set_number(spec, text, key, strtoll(equals + 1, NULL, 10));
+        }
+        text += pair;
+        text += *text == ';';
+    }
+}
+
+/* Index meant by one entry of CUDA_VISIBLE_DEVICES: a number or the beginning of a UUID; -1 for none. */
+static int physical_index(const struct spec *spec, const char *entry, size_t length) {
+    while (length && *entry == ' ') {
+        entry++;
+        length--;
+    }
+    if (length >= 4 && !strncmp(entry, "GPU-", 4)) {
+        for (int i = 0; i < spec->physical; i++) {
+            char uuid[41];
+            spec_uuid(i, uuid);
+            if (!strncmp(uuid, entry, length))
+                return i;
+        }
+        return -1;
+    }
+    if (!length || *entry < '0' || *entry > '9')
+        return -1;
+    long index = strtol(entry, NULL, 10);
+    return index < spec->physical ? (int)index : -1;
+}
+
+/* As CUDA does: the list ends at the first entry that names no device; a device named twice empties it. */
+static void choose_visible(struct spec *spec, const char *list) {
+    spec->count = 0;
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        int index = physical_index(spec, list, length);
+        if (index < 0)
+            return;
+        for (int i = 0; i < spec->count; i++) {
+            if (spec->visible[i] == index) {
+                spec->count = 0;
+                return;
+            }
+        }
+        spec->visible[spec->count++] = index;
+        list += length;
+        list += *list == ',';
+    }
+}
+
+void spec_read(struct spec *spec) {
+    const char *gpu = getenv("HOTBED_PHANTOM_GPU"), *count = getenv("HOTBED_PHANTOM_COUNT");
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    *spec = H200;
+    if (gpu)
+        parse(spec, gpu);
+    fill_residency(spec);
+    if (!spec->nvml_total)
+        spec->nvml_total = spec->total;
+    long devices = count ? strtol(count, NULL, 10) : 1;
+    spec->physical = devices < 0 ? 0 : devices > MAX_DEVICES ? MAX_DEVICES : (int)devices;
+    spec->count = spec->physical;
+    for (int i = 0; i < spec->physical; i++)
+        spec->visible[i] = i;
+    if (visible)
+        choose_visible(spec, visible);
+}
+
+void spec_uuid_bytes(int physical, unsigned char bytes[16]) {
+    memcpy(bytes, "hotbedphantom\0\0\0", 16);
+    bytes[15] = (unsigned char)physical;
+}
+
+void spec_uuid(int physical, char text[41]) {
+    unsigned char bytes[16];
+    spec_uuid_bytes(physical, bytes);
+    char *at = text + sprintf(text, "GPU-");
+    for (int i = 0; i < 16; i++)
+        at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+}
+
+int spec_bus_number(int physical) {
+    return 6 + physical;
+}
