@@ -14,6 +14,8 @@ from hotbed.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy.typing as npt
+
     from hotbed.trace.model import Events
 
 _LIFE: Final = (Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)
@@ -36,17 +38,17 @@ class Beginning:
     unplaced: int
 
 
-def beginning(events: Events, final: Sequence[Segment]) -> Beginning:
-    """Undoes `events` from the `final` map. Sizes of blocks freed later are exact up to their rounding.
+def beginning(events: Events, order: npt.NDArray[np.intp], final: Sequence[Segment]) -> Beginning:
+    """Undoes `events` from the `final` map; `order` is pools.by_address(events).
 
-    Source of the rules: the caching allocator merges free neighbours at once, and in a segment of the large
-    pool (not expandable) every block is larger than 1 MiB, so a smaller gap belongs to the block before it.
+    Sizes of blocks freed later are exact up to their rounding. Source of the rules: the caching allocator merges
+    free neighbours at once, and in a segment of the large pool (not expandable) every block is larger than
+    1 MiB, so a smaller gap belongs to the block before it.
     """
-    ghosts = sorted(
-        [*_freed_ghosts(events), *_surviving_ghosts(events, final)], key=lambda block: block.address
-    )
-    runs = _segments_before(events, final)
-    placed = [_fill(run, ghosts) for run in runs]
+    first = _first_mentions(events, order)
+    ghosts = [*_freed_ghosts(events, first), *_surviving_ghosts(events, first, final)]
+    ghosts.sort(key=lambda block: block.address)
+    placed = [_fill(run, ghosts) for run in _segments_before(events, final)]
     inside = sum(block.state != "inactive" for segment in placed for block in segment.blocks)
     return Beginning(
         segments=tuple(placed),
@@ -56,33 +58,28 @@ def beginning(events: Events, final: Sequence[Segment]) -> Beginning:
     )
 
 
-def _first_and_last(events: Events) -> tuple[list[int], list[int]]:
-    """Indices of the first and of the last alloc or free at each address; both in order of address."""
-    life = np.flatnonzero(np.isin(events.action, _LIFE))
-    order = life[np.argsort(events.address[life], kind="stable")]
-    if not len(order):
-        return [], []
-    address = events.address[order]
-    first = np.flatnonzero(np.concatenate(([True], address[1:] != address[:-1])))
-    last = np.concatenate((first[1:], [len(order)])) - 1
-    return order[first].tolist(), order[last].tolist()
+def _first_mentions(events: Events, order: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Index of the first alloc or free at each address that has one, by address."""
+    life = order[np.isin(events.action[order], _LIFE)]
+    address = events.address[life]
+    first = np.ones(len(life), bool)
+    first[1:] = address[1:] != address[:-1]
+    return life[first]
 
 
-def _freed_ghosts(events: Events) -> Iterable[Block]:
+def _freed_ghosts(events: Events, first: npt.NDArray[np.intp]) -> Iterable[Block]:
     """Blocks whose first entry is a free: they were alive before the history begins."""
-    first, _ = _first_and_last(events)
-    for index in first:
-        action = int(events.action[index])
-        if action == Action.ALLOC:
-            continue
+    for index in first[events.action[first] != Action.ALLOC].tolist():
         requested = int(events.size[index])
         rounded = max(_MIN_BLOCK, -(-requested // _MIN_BLOCK) * _MIN_BLOCK)
-        yield Block(int(events.address[index]), rounded, requested, _STATE[action], int(events.stack[index]))
+        state = _STATE[int(events.action[index])]
+        yield Block(int(events.address[index]), rounded, requested, state, int(events.stack[index]))
 
 
-def _surviving_ghosts(events: Events, final: Sequence[Segment]) -> Iterable[Block]:
+def _surviving_ghosts(
+    events: Events, first: npt.NDArray[np.intp], final: Sequence[Segment]
+) -> Iterable[Block]:
     """Blocks alive at the end that no entry mentions."""
-    first, _ = _first_and_last(events)
     mentioned = set(events.address[first].tolist())
     for segment in final:
         for block in segment.blocks:

@@ -12,7 +12,7 @@ from hotbed.trace.allocator_settings import settings_string
 from hotbed.trace.beginning import beginning
 from hotbed.trace.gaps import gaps
 from hotbed.trace.model import DEFAULT_POOL, NONE, Events, Trace
-from hotbed.trace.pools import derived_pools
+from hotbed.trace.pools import by_address, derived_pools
 from hotbed.trace.raw import no_entries
 from hotbed.trace.segments import devices_of, segments_of
 
@@ -43,10 +43,11 @@ def trace_from_raw(raw: RawSnapshot, source: str, device: int | None) -> Trace:
     segments, used_stacks = _restacked(segments, used_stacks)
     words, used_strings = _renumbered(np.concatenate((columns.metadata, columns.compile_context)))
     events = _events(columns, stack, words, _recorded_pools(raw, columns, pools))
+    order = by_address(events)
     if (events.pool == NONE).any():
-        derived = derived_pools(events, segments, pools)
+        derived = derived_pools(events, order, segments, pools)
         events = replace(events, pool=np.where(events.pool == NONE, derived, events.pool))
-    start = beginning(events, segments)
+    start = beginning(events, order, segments)
     return Trace(
         source=source,
         device=chosen,
@@ -116,10 +117,15 @@ def _events(columns: RawColumns, stack: Index, words: Index, pool: Index) -> Eve
 
 def _renumbered(column: Index) -> tuple[Index, list[int]]:
     """`column` with its indices counted up from 0 in order of first use, and the old index of each new one."""
-    used, first = np.unique(column, return_index=True)
-    old = used[np.argsort(first, kind="stable")]
-    old = old[old != NONE]
-    table = np.full(int(column.max(initial=NONE)) + 2, NONE, np.int32)
+    size = int(column.max(initial=NONE)) + 1
+    if size == 0:
+        return column, []
+    # Of repeated targets the last assignment stands, so backwards that is the first use. Slot -1 serves NONE.
+    first = np.full(size + 1, len(column))
+    first[column[::-1]] = np.arange(len(column))[::-1]
+    first[-1] = len(column)
+    old = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(column))]
+    table = np.full(size + 1, NONE, np.int32)
     table[old] = np.arange(len(old), dtype=np.int32)
     return table[column], old.tolist()
 
