@@ -1,0 +1,135 @@
+"""Talks to the phantom GPU from inside a process that runs on it; stdlib only, importable by path alone.
+
+Replay workers run in the user's Python, where hotbed is not installed: they load this file by its path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ABI = 1
+
+ASCENDING = 0
+DESCENDING = 1
+DRIVER = 2
+
+
+class PhantomError(RuntimeError):
+    """This process does not run on the phantom, or asked it for something too late."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What one device has done since the process began; bytes where the name says so, else calls that succeeded.
+
+    The order of the fields is that of `enum phantom_counter` in native/phantom/phantom.h.
+    """
+
+    mallocs: int
+    frees: int
+    creates: int
+    releases: int
+    maps: int
+    unmaps: int
+    set_accesses: int
+    reserves: int
+    address_frees: int
+    async_mallocs: int
+    async_frees: int
+    host_allocs: int
+    host_frees: int
+    ooms: int
+    misuses: int
+    device_syncs: int
+    event_syncs: int
+    stream_syncs: int
+    used_bytes: int
+    peak_used_bytes: int
+    malloc_bytes: int
+    free_bytes: int
+    create_bytes: int
+    host_bytes: int
+
+
+_COUNTERS = len(fields(Counters))
+
+
+class Control:
+    """The phantom of this process. Raises PhantomError where there is none.
+
+    Settings made before a fork hold in the child; what was allocated does not.
+    """
+
+    def __init__(self, library: str = "libcuda.so.1") -> None:
+        # PyDLL keeps the interpreter lock: the calls are shorter than giving it up, and none of them waits for
+        # Python code.
+        try:
+            self._library = ctypes.PyDLL(library)
+            abi = self._library.phantom_abi()
+        except (OSError, AttributeError):
+            raise PhantomError(
+                f"{library} is not hotbed's phantom: start this with `hotbed phantom run`"
+            ) from None
+        if abi != ABI:
+            raise PhantomError(
+                f"the phantom speaks ABI {abi}, this hotbed {ABI}: they come from different installs"
+            )
+        self._declare()
+
+    def _declare(self) -> None:
+        u64 = ctypes.c_uint64
+        pointer = ctypes.POINTER(u64)
+        self._library.phantom_counters.argtypes = [ctypes.c_int, pointer, ctypes.c_int]
+        self._library.phantom_set_total.argtypes = [u64]
+        self._library.phantom_set_recorded_segments.argtypes = [pointer, pointer, ctypes.c_int]
+        self._library.phantom_last_event.argtypes = [pointer]
+        self._library.phantom_last_event.restype = u64
+        self._library.phantom_release_event.argtypes = [u64, u64]
+        self._library.phantom_unmodelled_name.restype = ctypes.c_char_p
+
+    def counters(self, device: int = 0) -> Counters:
+        """The counters of `device`, all zero for a device that does not exist."""
+        values = (ctypes.c_uint64 * _COUNTERS)()
+        self._library.phantom_counters(device, values, _COUNTERS)
+        return Counters(*values)
+
+    def set_total(self, total_bytes: int) -> None:
+        """Sets the memory of every device. Raises PhantomError once anything has been allocated."""
+        if self._library.phantom_set_total(total_bytes):
+            raise PhantomError("the memory of the phantom can change only before the first allocation")
+
+    def set_address_rule(self, rule: int) -> None:
+        """How cudaMalloc chooses addresses: ASCENDING, DESCENDING or DRIVER (the default)."""
+        self._library.phantom_set_address_rule(rule)
+
+    def set_recorded_segments(self, addresses: Sequence[int], sizes: Sequence[int]) -> None:
+        """Makes cudaMalloc return `addresses` for as long as it is asked for exactly `sizes`, in this order."""
+        count = len(addresses)
+        if count != len(sizes):
+            raise ValueError(f"{count} addresses for {len(sizes)} sizes")
+        array = ctypes.c_uint64 * count
+        self._library.phantom_set_recorded_segments(array(*addresses), array(*sizes), count)
+
+    def hold_events(self, hold: bool) -> None:
+        """True: events recorded from now on stay "not ready" until released or waited for."""
+        self._library.phantom_hold_events(hold)
+
+    def last_event(self) -> tuple[int, int]:
+        """(event, sequence) of this thread's last recording; event 0 if there was none."""
+        sequence = ctypes.c_uint64()
+        event: int = self._library.phantom_last_event(ctypes.byref(sequence))
+        return event, sequence.value
+
+    def release_event(self, event: int, sequence: int) -> None:
+        """Completes that recording; does nothing if the event has been recorded again since."""
+        self._library.phantom_release_event(event, sequence)
+
+    def unmodelled(self) -> list[str]:
+        """Entry points called so far that the phantom does not model, in the order of their first call."""
+        count = self._library.phantom_unmodelled_count()
+        return [self._library.phantom_unmodelled_name(i).decode() for i in range(count)]

@@ -1,0 +1,99 @@
+"""The environment that makes a child process run on phantom GPUs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotbed.errors import PlatformError, UsageError
+from hotbed.gpu import DEFAULT_GPU, Gpu, find_gpu
+from hotbed.phantom.library import phantom_folder, phantom_library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_GPUS = 64
+
+# Key of the phantom's spec string -> field of Gpu with that figure. An unknown figure is left to the default of
+# native/phantom/spec.c.
+_FIGURES = {
+    "total": "total_bytes",
+    "nvml_total": "nvml_total_bytes",
+    "sm": "sm_count",
+    "smem_sm": "shared_memory_per_sm_bytes",
+    "smem_optin": "shared_memory_optin_bytes",
+    "l2": "l2_bytes",
+    "bus": "memory_bus_bits",
+}
+
+
+def spec_string(gpu: Gpu, *, context: bool = False) -> str:
+    """What HOTBED_PHANTOM_GPU says about `gpu`: "name=NVIDIA H200;total=150109880320;...".
+
+    With `context`, a process takes the memory of a CUDA context by touching the device, where it is known.
+    """
+    pairs: dict[str, object] = {"name": gpu.name.replace(";", " ")}
+    pairs |= {key: getattr(gpu, figure) for key, figure in _FIGURES.items()}
+    if gpu.compute_capability:
+        major, minor = gpu.compute_capability
+        pairs["cc"] = 10 * major + minor
+    if context:
+        pairs["context"] = gpu.context_bytes
+    return ";".join(f"{key}={value}" for key, value in pairs.items() if value is not None)
+
+
+def environment(
+    gpu: Gpu | None = None, *, count: int = 1, context: bool = False, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """`base` (default: this process's environment) changed so that a child started with it sees phantom GPUs.
+
+    `gpu` is the model of all `count` devices (default: an H200), `context` as for `spec_string`. CUDA_VISIBLE_DEVICES
+    keeps its meaning. Raises PlatformError where the phantom cannot run.
+    """
+    if not 1 <= count <= MAX_GPUS:
+        raise UsageError(f"{count} phantom GPUs are not possible", hint=f"ask for 1 to {MAX_GPUS}")
+    folder = str(phantom_folder())
+    if ":" in folder or ";" in folder:
+        raise PlatformError(
+            f"the phantom GPU is installed at {folder}: the loader cannot use a path with a colon or semicolon",
+            hint="install hotbed in another folder",
+        )
+    # LD_PRELOAD splits at blanks, LD_LIBRARY_PATH does not.
+    preload = "libcuda.so.1" if " " in folder else str(phantom_library())
+    result = dict(os.environ if base is None else base)
+    result["LD_PRELOAD"] = _prepended(preload, result.get("LD_PRELOAD"))
+    result["LD_LIBRARY_PATH"] = _prepended(folder, result.get("LD_LIBRARY_PATH"))
+    result["HOTBED_PHANTOM"] = "1"
+    result["HOTBED_PHANTOM_GPU"] = spec_string(gpu or find_gpu(DEFAULT_GPU), context=context)
+    result["HOTBED_PHANTOM_COUNT"] = str(count)
+    return result
+
+
+def _prepended(first: str, rest: str | None) -> str:
+    others = [part for part in (rest or "").split(":") if part and part != first]
+    return ":".join([first, *others])
+
+
+def refuse_privileged(program: str, env: Mapping[str, str]) -> None:
+    """Raises PlatformError if `program` gains rights when started: the loader ignores preloading for such files."""
+    path = shutil.which(program, path=env.get("PATH"))
+    if path is None:
+        raise UsageError(
+            f"{program!r} is not a program that can be started", hint="give its path, or put it on PATH"
+        )
+    mode = Path(path).stat().st_mode
+    if mode & (stat.S_ISUID | stat.S_ISGID) or _has_capabilities(path):
+        raise PlatformError(
+            f"{path} runs with raised privileges (setuid, setgid or capabilities), so it cannot run on a phantom GPU",
+            hint="start the Python interpreter itself, not a privileged wrapper around it",
+        )
+
+
+def _has_capabilities(path: str) -> bool:
+    try:
+        return bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False

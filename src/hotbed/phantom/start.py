@@ -1,0 +1,34 @@
+"""Starts a program on phantom GPUs."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from hotbed.phantom.environment import environment, refuse_privileged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hotbed.gpu import Gpu
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    gpu: Gpu | None = None,
+    count: int = 1,
+    context: bool = False,
+    env: Mapping[str, str] | None = None,
+    **popen: Any,
+) -> subprocess.Popen[Any]:
+    """Starts `argv` as a child process that sees `count` phantom GPUs of model `gpu` (default: one H200).
+
+    `context` charges each process the memory of a CUDA context, as a real device does; without it every device byte
+    in use was asked for by the program. `env` is the child's environment before the phantom is added to it (default:
+    this process's); further arguments go to subprocess.Popen. Nothing is preloaded into this process.
+    Raises PlatformError where the phantom cannot run, UsageError if `argv` names no program.
+    """
+    child = environment(gpu, count=count, context=context, base=env)
+    refuse_privileged(argv[0], child)
+    return subprocess.Popen(list(argv), env=child, **popen)
