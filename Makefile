@@ -46,7 +46,7 @@ lint: setup  ## style, types, import rules, size budgets
 
 native-test: setup  ## the C parts under AddressSanitizer and UBSan
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
-	    -DCMAKE_BUILD_TYPE=Debug -DHOTBED_SANITIZE=ON
+	    -DCMAKE_BUILD_TYPE=Debug -DHOTBED_SANITIZE=ON -DHOTBED_WERROR=ON -DHOTBED_TESTS=ON
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 

@@ -19,8 +19,8 @@ ALLOWED = re.compile(r"(libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|l
 TAG = re.compile(r"-py3-none-manylinux_(\d+)_(\d+)_(x86_64|aarch64)\.whl")
 
 
-def elf_problems(name: str, content: bytes, glibc: tuple[int, int], machine: str) -> list[str]:
-    """What in one ELF file would not run where the tag says that it does."""
+def elf_problems(name: str, content: bytes, glibc: tuple[int, int], machine: str, own: set[str]) -> list[str]:
+    """What in one ELF file would not run where the tag says that it does; `own`: libraries of the same wheel."""
     elf = ELFFile(io.BytesIO(content))
     problems = [] if elf["e_machine"] == machine else [f"{name}: built for {elf['e_machine']}, not {machine}"]
     newest = (0, 0)
@@ -31,7 +31,8 @@ def elf_problems(name: str, content: bytes, glibc: tuple[int, int], machine: str
             newest = max([newest, *((int(found[1]), int(found[2])) for found in versions if found)])
         if isinstance(section, DynamicSection):
             needed = [tag.needed for tag in section.iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
-            problems += [f"{name}: needs {library}" for library in needed if not ALLOWED.fullmatch(library)]
+            foreign = [library for library in needed if library not in own and not ALLOWED.fullmatch(library)]
+            problems += [f"{name}: needs {library}" for library in foreign]
     print(f"  {name}: needs glibc {newest[0]}.{newest[1]}")
     if newest > glibc:
         problems.append(f"{name}: needs glibc {newest[0]}.{newest[1]}, the tag allows {glibc[0]}.{glibc[1]}")
@@ -44,21 +45,19 @@ def wheel_problems(path: Path) -> list[str]:
     if not tag:
         return [f"{path.name}: not tagged py3-none-manylinux_*"]
     glibc, machine = (int(tag[1]), int(tag[2])), MACHINES[tag[3]]
-    problems, launchers, elves = [], 0, 0
+    problems, launchers = [], 0
     with zipfile.ZipFile(path) as wheel:
-        for entry in wheel.infolist():
-            content = wheel.read(entry)
-            if not content.startswith(b"\x7fELF"):
-                continue
-            elves += 1
-            problems += elf_problems(entry.filename, content, glibc, machine)
+        natives = [entry for entry in wheel.infolist() if wheel.read(entry).startswith(b"\x7fELF")]
+        own = {Path(entry.filename).name for entry in natives}
+        for entry in natives:
+            problems += elf_problems(entry.filename, wheel.read(entry), glibc, machine, own)
             if entry.filename.endswith(".data/scripts/hotbed"):
                 launchers += 1
                 if not entry.external_attr >> 16 & stat.S_IXUSR:
                     problems.append(f"{entry.filename}: not executable")
     if launchers != 1:
         problems.append("the launcher is not among the wheel's scripts")
-    print(f"{path.name}: {elves} native files, {path.stat().st_size / 1024:.0f} KiB")
+    print(f"{path.name}: {len(natives)} native files, {path.stat().st_size / 1024:.0f} KiB")
     return problems
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MALLOC_MIB = (2, 20, 32, 64, 128, 256, 512, 1024)
 PAGE_MIB = (2, 12, 20, 32, 64, 128, 256)
-ACCESS_PAGES = (4, 16)  # torch sets access once for all pages that it maps in one go
+GROUPS = (4, 16)  # pages opened by one cuMemSetAccess: torch opens all that it maps in one go
 PAGE_OF_TORCH_MIB = 20
 CROWD = 512  # live 2 MiB blocks while the "crowded" figures are taken
 RESERVE_FACTOR = 1.125  # torch reserves this much address space for an expandable segment, times the memory
@@ -31,7 +31,7 @@ SPARE = 0.25  # largest part of the free memory that a burst may take
 
 @dataclass(frozen=True)
 class Sample:
-    """Times of one call at one size, microseconds. `mode`: burst, alternating or crowded."""
+    """Times of one call at one size, microseconds. `mode`: burst, alternating, crowded or, for set_access, grouped."""
 
     call: str
     mode: str
@@ -220,19 +220,19 @@ def _page_samples(clock: _Clock, reserve_bytes: int) -> list[Sample]:
     for mib in PAGE_MIB:
         if 3 * mib * MIB <= clock.budget_bytes:
             count = clock.burst(mib * MIB)
-            samples += _mapped(clock, base.value, mib, count, pages_per_access=1)
-    for pages in ACCESS_PAGES:
+            times = _mapped(clock, base.value, mib * MIB, count)
+            samples += [_sample(call, "burst", mib, spent) for call, spent in times.items()]
+    for pages in GROUPS:
         count = clock.burst(PAGE_OF_TORCH_MIB * MIB) // pages * pages
         if count:
-            grouped = _mapped(clock, base.value, PAGE_OF_TORCH_MIB, count, pages_per_access=pages)
-            samples += [sample for sample in grouped if sample.call == "set_access"]
+            times = _mapped(clock, base.value, PAGE_OF_TORCH_MIB * MIB, count, group=pages)
+            samples.append(_sample("set_access", "grouped", pages * PAGE_OF_TORCH_MIB, times["set_access"]))
     clock.us("cuMemAddressFree", base, reserve_bytes)
     return samples
 
 
-def _mapped(clock: _Clock, base: int, page_mib: int, count: int, *, pages_per_access: int) -> list[Sample]:
-    """Creates, maps, opens, unmaps and releases `count` pages, in torch's order, and times each call."""
-    page = page_mib * MIB
+def _mapped(clock: _Clock, base: int, page: int, count: int, *, group: int = 1) -> dict[str, list[float]]:
+    """Creates, maps, opens, unmaps and releases `count` pages of `page` bytes in torch's order: times by call."""
     prop, access = clock.cuda.allocation_property(), clock.cuda.access_description()
     times: dict[str, list[float]] = {call: [] for call in CALLS[2:]}
     handles = []
@@ -241,14 +241,12 @@ def _mapped(clock: _Clock, base: int, page_mib: int, count: int, *, pages_per_ac
         times["mem_create"].append(clock.us("cuMemCreate", byref(handle), page, byref(prop), 0))
         times["mem_map"].append(clock.us("cuMemMap", base + index * page, page, 0, handle, 0))
         handles.append(handle)
-    step = pages_per_access * page
-    for start in range(base, base + count * page, step):
-        times["set_access"].append(clock.us("cuMemSetAccess", start, step, byref(access), 1))
+    for start in range(base, base + count * page, group * page):
+        times["set_access"].append(clock.us("cuMemSetAccess", start, group * page, byref(access), 1))
     for index, handle in enumerate(handles):
         times["mem_unmap"].append(clock.us("cuMemUnmap", base + index * page, page))
         times["mem_release"].append(clock.us("cuMemRelease", handle))
-    sizes = {call: page_mib * pages_per_access if call == "set_access" else page_mib for call in times}
-    return [_sample(call, "burst", sizes[call], spent) for call, spent in times.items()]
+    return times
 
 
 def _sample(call: str, mode: str, size_mib: int, times: Sequence[float]) -> Sample:

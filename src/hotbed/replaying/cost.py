@@ -42,7 +42,9 @@ def driver_us(counters: Counters, costs: DriverCosts) -> float:
         + costs.cuda_free.us(counters.free_bytes, counters.free)
         + costs.mem_create.us(created, counters.create)
         + costs.mem_map.us(created, counters.map)
-        + costs.set_access.us(created, counters.set_access)
+        + costs.set_access.us(
+            created, counters.map
+        )  # one call opens many pages and costs as much as for each
         + costs.mem_unmap.us(unmapped, counters.unmap)
         + costs.mem_release.us(released, counters.release)
     )
