@@ -28,7 +28,9 @@ $(READY): pyproject.toml constraints.txt $(NATIVE)
 	$(PIP) install -c constraints.txt --upgrade pip
 	$(PIP) install -c constraints.txt "$(HOTBED_TORCH)"
 	$(PIP) install -c constraints.txt --group dev
-	$(PIP) install -c constraints.txt --no-build-isolation --editable .
+	$(PIP) install -c constraints.txt --no-build-isolation --editable . -C build-dir=build/editable
+	# The package in src/ looks for its native files beside itself, not in site-packages.
+	$(BIN)/cmake --install build/editable --prefix src --component Unspecified > build/editable/install.log
 	touch $@
 
 demo: setup  ## the recommendation for the shipped detection trace
