@@ -1,0 +1,120 @@
+"""Compares the CUDA entry points that an installed torch needs with those that the phantom exports."""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotbed.errors import TorchError
+from hotbed.phantom.library import phantom_library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from elftools.elf.elffile import ELFFile
+
+# Names of the runtime, the driver and NVML. cuFile, cuBLAS and the like are libraries on top of these.
+_CUDA_NAME = re.compile(r"(__cuda|cuda(?=[A-Z])|cu(?=[A-Z])(?!File)|nvml(?=[A-Z]))\w+")
+# torch keeps the names that it looks up at run time as strings in this library.
+_LOOKUPS_IN = "libc10_cuda.so"
+_LOOKED_UP = re.compile(
+    rb"\0((?:cu(?:Ctx|Dev|Device|Green|Logs|Mem|Multicast|Stream)|nvml(?:Device|Init|System))\w*)(?=\0)"
+)
+_UNMODELLED_SECTION = "hotbed_unmodelled"
+_ASK_TORCH = "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size of an ELF64 symbol
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Entry points that one torch imports or looks up, by what the phantom does with them.
+
+    `modelled` behave as on the GPU; `stubs` fail with "not supported" and are named at exit; `uncovered` are not in
+    the phantom: an imported one would reach a real library.
+    """
+
+    torch_version: str
+    modelled: tuple[str, ...]
+    stubs: tuple[str, ...]
+    uncovered: tuple[str, ...]
+
+
+def torch_folder(python: str) -> Path:
+    """Where the torch of the interpreter `python` is installed. Raises TorchError if it has none."""
+    try:
+        asked = subprocess.run([python, "-c", _ASK_TORCH], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise TorchError(f"{python} is no Python that can be started: {error}") from error
+    if not asked.stdout.strip():
+        raise TorchError(
+            f"{python} has no torch", hint="pip install torch, or name another Python with --torch"
+        )
+    return Path(asked.stdout.strip())
+
+
+def coverage(torch: Path) -> Coverage:
+    """How much of what the torch installed at `torch` needs the phantom has. Raises TorchError without CUDA."""
+    libraries = sorted((torch / "lib").glob("*.so"))
+    needed = {name for library in libraries for name in imported_names(library)}
+    if not any(name.startswith("cuda") for name in needed):
+        raise TorchError(
+            f"the torch in {torch} was built without CUDA", hint="install a CUDA build of torch from pypi.org"
+        )
+    needed |= looked_up_names(torch / "lib" / _LOOKUPS_IN)
+    modelled, stubs = exported_names(phantom_library())
+    return Coverage(
+        torch_version=_version(torch),
+        modelled=tuple(sorted(needed & modelled)),
+        stubs=tuple(sorted(needed & stubs)),
+        uncovered=tuple(sorted(needed - modelled - stubs)),
+    )
+
+
+def imported_names(library: Path) -> set[str]:
+    """CUDA names that an ELF file expects other files to define."""
+    with library.open("rb") as file:
+        return {name for name, section in _symbols(_elf(file)) if section == 0 and _CUDA_NAME.fullmatch(name)}
+
+
+def looked_up_names(library: Path) -> set[str]:
+    """CUDA names among the constant strings of an ELF file."""
+    with library.open("rb") as file:
+        section = _elf(file).get_section_by_name(".rodata")
+        data: bytes = section.data() if section else b""
+    return {match[1].decode() for match in _LOOKED_UP.finditer(data)}
+
+
+def exported_names(library: Path) -> tuple[set[str], set[str]]:
+    """Names that the phantom at `library` defines: those that it models, and the named stubs."""
+    with library.open("rb") as file:
+        elf = _elf(file)
+        stub_section = elf.get_section_index(_UNMODELLED_SECTION)
+        defined = [(name, section) for name, section in _symbols(elf) if section]
+    stubs = {name for name, section in defined if section == stub_section}
+    return {name for name, _ in defined} - stubs, stubs
+
+
+def _elf(file: object) -> ELFFile:
+    from elftools.elf.elffile import ELFFile
+
+    return ELFFile(file)
+
+
+def _symbols(elf: ELFFile) -> Iterator[tuple[str, int]]:
+    """(name, section index) of each dynamic symbol; torch's tables are too long for one object a symbol."""
+    table = elf.get_section_by_name(".dynsym")
+    if table is None or elf.elfclass != 64 or not elf.little_endian:
+        return
+    strings: bytes = elf.get_section_by_name(".dynstr").data()
+    for name, _, _, section, _, _ in _SYMBOL.iter_unpack(table.data()):
+        if strings[name : name + 2] in (b"cu", b"nv", b"__"):
+            yield strings[name : strings.index(0, name)].decode(), section
+
+
+def _version(torch: Path) -> str:
+    found = re.search(r"__version__ = '([^']+)'", (torch / "version.py").read_text())
+    return found[1] if found else "unknown"
