@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Sequence
 
 ABI = 1
@@ -91,6 +92,16 @@ class Control:
         self._library.phantom_last_event.restype = u64
         self._library.phantom_release_event.argtypes = [u64, u64]
         self._library.phantom_unmodelled_name.restype = ctypes.c_char_p
+        self._library.phantom_drive.restype = ctypes.c_int64
+        self._library.phantom_drive.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+        ]
 
     def counters(self, device: int = 0) -> Counters:
         """The counters of `device`, all zero for a device that does not exist."""
@@ -133,3 +144,21 @@ class Control:
         """Entry points called so far that the phantom does not model, in the order of their first call."""
         count = self._library.phantom_unmodelled_count()
         return [self._library.phantom_unmodelled_name(i).decode() for i in range(count)]
+
+    def drive(
+        self,
+        allocations: array[int],
+        sizes: array[int],
+        span: tuple[int, int],
+        pointers: ctypes.Array[ctypes.c_void_p],
+        functions: tuple[int, int],
+    ) -> int:
+        """Runs the ops of `span` (begin, end) in C: op i allocates sizes[i] bytes, or frees where that is 0.
+
+        `allocations` (type code i) numbers the entries of `pointers`, `sizes` has type code q, `functions` are the
+        addresses of torch's stable raw_alloc and raw_delete. Returns the op that failed, or the end.
+        """
+        done: int = self._library.phantom_drive(
+            allocations.buffer_info()[0], sizes.buffer_info()[0], *span, pointers, *functions
+        )
+        return done

@@ -20,33 +20,33 @@ _WARM_UP = 0.25
 def device_calls(counters: Counters) -> int:
     """Calls that take memory from the driver or return it."""
     return (
-        counters.malloc
-        + counters.free
-        + counters.create
-        + counters.release
-        + counters.map
-        + counters.unmap
-        + counters.set_access
-        + counters.malloc_async
-        + counters.free_async
+        counters.mallocs
+        + counters.frees
+        + counters.creates
+        + counters.releases
+        + counters.maps
+        + counters.unmaps
+        + counters.set_accesses
+        + counters.async_mallocs
+        + counters.async_frees
     )
 
 
 def driver_us(counters: Counters, costs: DriverCosts) -> float:
     """Microseconds of the synchronous calls. Stream-ordered calls (2 us a pair) are not driver stalls: left out."""
     created = counters.create_bytes
-    unmapped = created * counters.unmap / counters.map if counters.map else 0.0
-    released = created * counters.release / counters.create if counters.create else 0.0
+    unmapped = created * counters.unmaps / counters.maps if counters.maps else 0.0
+    released = created * counters.releases / counters.creates if counters.creates else 0.0
     return (
-        costs.cuda_malloc.us(counters.malloc_bytes, counters.malloc)
-        + costs.cuda_free.us(counters.free_bytes, counters.free)
-        + costs.mem_create.us(created, counters.create)
-        + costs.mem_map.us(created, counters.map)
+        costs.cuda_malloc.us(counters.malloc_bytes, counters.mallocs)
+        + costs.cuda_free.us(counters.free_bytes, counters.frees)
+        + costs.mem_create.us(created, counters.creates)
+        + costs.mem_map.us(created, counters.maps)
         + costs.set_access.us(
-            created, counters.map
+            created, counters.maps
         )  # one call opens many pages and costs as much as for each
-        + costs.mem_unmap.us(unmapped, counters.unmap)
-        + costs.mem_release.us(released, counters.release)
+        + costs.mem_unmap.us(unmapped, counters.unmaps)
+        + costs.mem_release.us(released, counters.releases)
     )
 
 

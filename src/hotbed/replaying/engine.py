@@ -261,6 +261,6 @@ def raw_result(message: dict[str, Any], job: Job) -> RawResult:
         total_bytes=message["total_bytes"],
         seconds=message["seconds"],
         stats=message["stats"],
-        counters=control.Counters.from_list(message["counters"]),
-        marks=tuple(control.Counters.from_list(values) for values in message["marks"]),
+        counters=control.Counters(*message["counters"]),
+        marks=tuple(control.Counters(*values) for values in message["marks"]),
     )

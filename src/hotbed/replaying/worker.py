@@ -30,6 +30,8 @@ from typing import Any
 
 # Values of program.Op; PLAIN marks a run of ALLOC and FREE in the default pool on one stream.
 ALLOC, FREE, TRACKED_ALLOC, PENDING_FREE, COMPLETE, EMPTY_CACHE, MARK, PLAIN = range(8)
+# Values of enum phantom_address_rule.
+ADDRESS_RULES = {"ascending": 0, "descending": 1, "driver": 2}
 # Stands for "another stream" in record_stream: a value that no recorded stream has.
 SIDE_STREAM = 0x7FFFFFF0
 
@@ -116,7 +118,7 @@ class Allocator:
         self.set_stream(stream)
         program = self.program
         done: int = self.control.drive(
-            program.allocation, program.size, begin, end, self.pointers, *self.stable
+            program.allocation, program.size, (begin, end), self.pointers, self.stable
         )
         return done
 
@@ -228,12 +230,25 @@ def next_above(value: float) -> float:
     return result
 
 
+def choose_addresses(control: Any, rule: str, segments: list[list[int]]) -> None:
+    """ "recorded": the recorded addresses while the sizes agree, then the driver's rule."""
+    control.set_address_rule(ADDRESS_RULES.get(rule, ADDRESS_RULES["driver"]))
+    if rule == "recorded":
+        addresses, sizes = zip(*segments) if segments else ((), ())
+        control.set_recorded_segments(addresses, sizes)
+
+
+def counters(control: Any) -> list[int]:
+    """The phantom's counters of device 0 in the order of Counters' fields."""
+    return list(vars(control.counters()).values())
+
+
 def run_job(torch: Any, control: Any, program: Program, job: dict[str, Any]) -> dict[str, Any]:
     """One replay in a fresh child: settings, cap, addresses, ops, counters."""
     apply_settings(torch, job["settings"])
     torch.cuda.init()
     total = apply_cap(torch, job["cap_bytes"])
-    control.set_addresses(job["addresses"], program.segments)
+    choose_addresses(control, job["addresses"], program.segments)
     if job["history"]:
         torch.cuda.memory._record_memory_history(enabled="all", context=None, max_entries=sys.maxsize)
     allocator = Allocator(torch, control, program)
@@ -252,7 +267,7 @@ def run_job(torch: Any, control: Any, program: Program, job: dict[str, Any]) -> 
         "total_bytes": total,
         "seconds": seconds,
         "stats": {key: value for key, value in stats.items() if ".all." in key or "." not in key},
-        "counters": control.counters_list(),
+        "counters": counters(control),
         "marks": marks,
     }
 
@@ -264,7 +279,7 @@ def execute(
     marks = []
     for kind, begin, end, stream in allocator.program.runs:
         if kind == MARK:
-            marks.append(control.counters_list())
+            marks.append(counters(control))
             continue
         last = end if stop_op is None else min(end, stop_op + 1)
         done = allocator.run(kind, begin, last, stream)

@@ -45,20 +45,49 @@ def first_steps(program: Program, steps: int) -> Program:
 
 
 def can_reorder(program: Program) -> bool:
-    """Whether there are steps to exchange: at least two between the first and the last, which stay."""
-    return len(program.steps) >= 4
+    """Whether there are steps to exchange: at least two that leave nothing behind beyond the step after them."""
+    return len(_exchangeable(program)) >= 2
 
 
 def reordered(program: Program, seed: int) -> Program:
-    """`program` with its steps, but for the first and the last, in an order drawn from `seed`.
+    """`program` with its exchangeable steps in an order drawn from `seed`.
 
-    What a step leaves alive for a later one lives for as many steps in the new order, and ends at the same
-    place within its last step.
+    Steps that leave lasting memory behind (the first with its optimizer state, those of a leak), the first and
+    the last stay in their places. What a step leaves alive for the next one lives into its next one in the new
+    order, and ends there at the same place.
     """
-    starts = program.steps.starts
-    order = list(range(1, len(starts) - 1))
-    random.Random(seed).shuffle(order)
-    return _Reordering(program, [0, *order, len(starts) - 1]).build()
+    movable = _exchangeable(program)
+    shuffled = movable.copy()
+    random.Random(seed).shuffle(shuffled)
+    order = list(range(len(program.steps)))
+    for place, step in zip(movable, shuffled, strict=True):
+        order[place] = step
+    return _Reordering(program, order).build()
+
+
+def _exchangeable(program: Program) -> list[int]:
+    spans = _spans(program)
+    released_in = {
+        program.allocation[index]: step
+        for step, span in enumerate(spans)
+        for index in range(*span)
+        if program.op[index] not in _MADE
+    }
+    return [
+        step
+        for step in range(1, len(spans) - 1)
+        if all(
+            released_in.get(program.allocation[index], len(spans)) <= step + 1
+            for index in range(*spans[step])
+            if program.op[index] in _MADE
+        )
+    ]
+
+
+def _spans(program: Program) -> list[tuple[int, int]]:
+    """(first op, end) of each step."""
+    starts = [*program.steps.starts, len(program)]
+    return list(zip(starts, starts[1:], strict=False))
 
 
 @dataclass(frozen=True)
@@ -68,8 +97,8 @@ class _Release:
     op: int
     position: int
     """step, in the new order, in which it happens"""
-    place: float
-    """share of that step's ops before it"""
+    place: int
+    """how many of that step's own ops come before it"""
 
 
 class _Reordering:
@@ -78,8 +107,7 @@ class _Reordering:
     def __init__(self, program: Program, order: list[int]) -> None:
         self.program = program
         self.order = order
-        starts = [*program.steps.starts, len(program)]
-        self.spans = list(zip(starts, starts[1:], strict=False))
+        self.spans = _spans(program)
         self.made_in = self._steps_of_allocations()
 
     def _steps_of_allocations(self) -> dict[int, int]:
@@ -112,24 +140,25 @@ class _Reordering:
 
     def _moved_releases(self, position_of: dict[int, int]) -> list[_Release]:
         moved = []
-        last = len(self.order) - 1
-        for step, (begin, end) in enumerate(self.spans):
-            for index in range(begin, end):
+        for step, span in enumerate(self.spans):
+            own = 0
+            for index in range(*span):
                 if not self._is_inherited(index, step):
+                    own += 1
                     continue
                 maker = self.made_in.get(self.program.allocation[index])
-                # Teardown frees stay in the last step; those of set-up memory stay where they were.
-                fixed = maker is None or step == last
-                position = step if fixed or maker is None else min(position_of[maker] + step - maker, last)
-                moved.append(_Release(index, position, (index - begin) / (end - begin)))
+                # What was made in set-up or in a step that keeps its place ends where it ended.
+                moves = maker is not None and self.order[maker] != maker
+                position = position_of[maker] + step - maker if moves and maker is not None else step
+                moved.append(_Release(index, position, own))
         return moved
 
 
-def _merged(own: Sequence[int], releases: Iterable[_Release]) -> list[int]:
+def _merged(own: Sequence[int], releases: Sequence[_Release]) -> list[int]:
     """`own` ops of a step with `releases` put in at their places."""
-    keyed = [(place / max(len(own), 1), index) for place, index in enumerate(own)]
-    keyed += [(release.place, release.op) for release in releases]
-    return [index for _, index in sorted(keyed)]
+    keyed = [(place, 1, index) for place, index in enumerate(own)]
+    keyed += [(min(release.place, len(own)), 0, release.op) for release in releases]
+    return [index for _, _, index in sorted(keyed)]
 
 
 def _taken(program: Program, ops: Sequence[int], starts: Iterable[int]) -> Program:
