@@ -6,6 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hotbed.errors import PlatformError
+from hotbed.gpu import find_gpu
+from hotbed.gpu.driver_costs import read_calibration
+from hotbed.phantom import environment
+from hotbed.units import MIB
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def hotbed(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -55,3 +67,35 @@ def test_calibrate_refuses_a_phantom_before_it_measures() -> None:
     assert result.returncode == 2
     assert "phantom" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.fixture
+def phantom() -> dict[str, str]:
+    """The environment in which a child process sees one phantom H200."""
+    try:
+        return environment(find_gpu("h200"), context=True)
+    except PlatformError as error:
+        pytest.skip(error.message)
+
+
+def test_calibrate_reads_the_phantom_as_it_would_a_card(phantom: dict[str, str], tmp_path: Path) -> None:
+    """Figures of the shared H200; only the times mean nothing on a phantom."""
+    path = tmp_path / "h200.toml"
+    result = hotbed("calibrate", "--quick", "--allow-phantom", "--json", "--out", str(path), **phantom)
+    assert result.returncode == 0, result.stderr
+    printed = json.loads(result.stdout)
+    assert printed["device"]["total_bytes"] == 150109880320
+    assert printed["device"]["sm_count"] == 132
+    assert printed["context"]["context_bytes"] == 518 * MIB
+    assert printed["address_reserve"]["size_bytes"] == pytest.approx(1.125 * 150109880320, rel=0.001)
+    assert read_calibration(path).gpu_name == "NVIDIA H200"
+    assert str(path) in result.stderr
+
+
+def test_calibrate_does_not_replace_a_file_unasked(phantom: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "h200.toml"
+    path.write_text("mine")
+    result = hotbed("calibrate", "--quick", "--allow-phantom", "--out", str(path), **phantom)
+    assert result.returncode == 2
+    assert "--force" in result.stderr
+    assert path.read_text() == "mine"

@@ -73,6 +73,7 @@ def _print(table: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _costs(table: dict[str, Any]) -> Table:
+    from rich import box
     from rich.table import Table
 
     from hotbed.units import format_mib
