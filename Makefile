@@ -10,12 +10,15 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 NATIVE := $(shell find native CMakeLists.txt -name '*.c' -o -name '*.h' -o -name CMakeLists.txt)
 ARCH ?= $(shell uname -m)
+# Another seed tries other files; the count is what two minutes allow.
+FUZZ_SEED ?= 3
+FUZZ_COUNT ?= 100000
 DEMO := tests/data/h200/detection.record.pickle.xz
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 export HOTBED_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help setup demo test lint native-test fuzz wheel aarch64 exactness bundle clean
+.PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 exactness bundle clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -46,13 +49,16 @@ lint: setup  ## style, types, import rules, size budgets
 	$(BIN)/python tools/import_rules.py
 	$(BIN)/python tools/budgets.py
 
-native-test: setup  ## the C parts under AddressSanitizer and UBSan
+build/sanitize: setup
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	    -DCMAKE_BUILD_TYPE=Debug -DHOTBED_SANITIZE=ON -DHOTBED_WERROR=ON -DHOTBED_TESTS=ON
 	$(BIN)/cmake --build build/sanitize
+
+native-test: build/sanitize  ## the C parts under AddressSanitizer and UBSan
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 
-fuzz: setup  ## random programs and hostile files, longer than in `test`
+fuzz: build/sanitize  ## random programs and hostile files, longer than in `test` and `native-test`
+	build/sanitize/native/snapshot/snapshot_fuzz $(FUZZ_SEED) $(FUZZ_COUNT) tests/data/made/every_kind.pickle
 	$(PYTEST) -m slow -k fuzz
 
 wheel: setup  ## a manylinux_2_28 wheel in dist/, checked and tried in an environment of its own

@@ -33,7 +33,9 @@ def elf_problems(name: str, content: bytes, glibc: tuple[int, int], machine: str
             needed = [tag.needed for tag in section.iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
             foreign = [library for library in needed if library not in own and not ALLOWED.fullmatch(library)]
             problems += [f"{name}: needs {library}" for library in foreign]
-    print(f"  {name}: needs glibc {newest[0]}.{newest[1]}")
+    print(
+        f"  {name}: needs " + (f"glibc {newest[0]}.{newest[1]}" if newest > (0, 0) else "no symbol of glibc")
+    )
     if newest > glibc:
         problems.append(f"{name}: needs glibc {newest[0]}.{newest[1]}, the tag allows {glibc[0]}.{glibc[1]}")
     return problems

@@ -80,9 +80,8 @@ def _costs(table: dict[str, Any]) -> Table:
 
     context = table["context"].get("context_bytes")
     taken = "N/A" if context is None else format_mib(context)
-    shown = Table(
-        title=f"{table['gpu']}: context {taken} ({table['context']['method']})", title_justify="left"
-    )
+    title = f"{table['gpu']}: context {taken} ({table['context']['method']})"
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("call", "us a call", "us a MiB more", "at 20 MiB: median", "90 % below"):
         shown.add_column(heading, justify="left" if heading == "call" else "right")
     at_20 = {row["call"]: row for row in table["samples"] if row["mode"] == "burst" and row["size_mib"] == 20}
