@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hotbed.settings.roundup import Divisions
 
 _WORD = r"[^,:\[\] ]+"
+_OTHER = {name: key for name, key in KEYS.items() if not key.modelled}
 _RAW = re.compile(rf"{_WORD}|\[(?:{_WORD}:{_WORD}(?:,{_WORD}:{_WORD})*)?\]")
 
 
@@ -41,11 +42,12 @@ class AllocatorSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "other", tuple(sorted(self.other)))
-        for key, value in [*self._fields().items(), *self.other]:
-            if key in KEYS and _has_form(KEYS[key], value):
-                continue
-            wanted = f"{key} is {KEYS[key].kind.value}" if key in KEYS else "keys: " + ", ".join(KEYS)
-            raise SettingsError(f"{key}={value!r} cannot be an allocator setting", hint=wanted)
+        fields = self._fields()
+        wrong = [key for key, value in fields.items() if not _has_form(KEYS[key], value)]
+        wrong += [key for key, raw in self.other if not _has_form(_OTHER.get(key), raw)]
+        for key in wrong:
+            hint = f"{key} is {KEYS[key].kind.value}" if key in KEYS else "keys: " + ", ".join(KEYS)
+            raise SettingsError(f"{key}={self.named()[key]!r} cannot be an allocator setting", hint=hint)
 
     @classmethod
     def parse(cls, text: str) -> AllocatorSettings:
@@ -108,8 +110,10 @@ def read_settings(text: str) -> Reading:
     return Reading(AllocatorSettings(**fields, other=other), frozenset(values), tuple(findings))
 
 
-def _has_form(key: Key, value: object) -> bool:
+def _has_form(key: Key | None, value: object) -> bool:
     """Whether `value` can be written down for `key` and read back."""
+    if key is None:
+        return False
     if not key.modelled:
         return isinstance(value, str) and _RAW.fullmatch(value) is not None
     if key.kind is Kind.MIB:

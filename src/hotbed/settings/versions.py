@@ -172,7 +172,7 @@ def _same_divisions(
     divisions = written_out(wanted)
     if _meaning(divisions, version) != wanted:
         raise SettingsError(
-            f"torch {version.release} has no 1 division without rounding, as {written_for.release} has"
+            f"torch {version.release} cannot switch rounding off, as 1 division did in {written_for.release}"
         )
     return divisions
 

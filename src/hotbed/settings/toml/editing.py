@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomlkit
+from tomlkit.items import InlineTable, Table
 
-from hotbed.errors import InternalError
+from hotbed.errors import InternalError, UsageError
 from hotbed.settings.toml.model import SCHEMA, HotbedToml, MemorySection, NeedsSection, keys_of, same_gpu
 from hotbed.settings.toml.reading import parse_document, read_document
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 def write_memory(path: Path, section: MemorySection, gpu_name: str | None = None) -> None:
     """Makes [memory], or with `gpu_name` the table of that GPU, say exactly what `section` says.
 
-    Creates the file when it is absent. Raises TomlError if the file is invalid as it is; it is then, as after any
-    other failure, untouched.
+    Creates the file when it is absent. Raises TomlError if the file is invalid as it is, UsageError for a section
+    that says nothing; the file is then, as after any other failure, untouched.
     """
     if gpu_name is None:
         _write(path, ("memory",), section)
@@ -37,6 +38,8 @@ def write_needs(path: Path, section: NeedsSection) -> None:
 
 
 def _write(path: Path, where: tuple[str, ...], section: MemorySection | NeedsSection) -> None:
+    if section == type(section)():
+        raise UsageError(f"there is nothing to write into [{'.'.join(where)}]")
     # The file behind a link is replaced, not the link.
     target = Path(os.path.realpath(path))
     content = target.read_bytes() if target.exists() else f"schema = {SCHEMA}\n".encode()
@@ -64,9 +67,10 @@ def _edit(
         _fill(existing, section)
         return
     # Filled first: tomlkit copies a table that it puts among tables standing apart.
-    new = tomlkit.table()
+    new: Any = tomlkit.inline_table() if isinstance(parent, InlineTable) else tomlkit.table()
     _fill(new, section)
-    new.add(tomlkit.nl())
+    if isinstance(new, Table):
+        new.add(tomlkit.nl())
     parent[where[-1]] = new
 
 
@@ -90,12 +94,12 @@ def _inside(table: Any, name: str, same: Callable[[str, str], bool]) -> Any:
 
 
 def _fill(table: MutableMapping[str, Any], section: MemorySection | NeedsSection) -> None:
-    for key in keys_of(type(section)):
-        value = getattr(section, key.field)
-        if value is not None:
-            table[key.name] = value
-        elif key.name in table:
-            del table[key.name]
+    values = {key.name: getattr(section, key.field) for key in keys_of(type(section))}
+    # Removed last: a table that is empty for a moment can lose its header and comments.
+    table.update({name: value for name, value in values.items() if value is not None})
+    for name, value in values.items():
+        if value is None and name in table:
+            del table[name]
 
 
 def _replace(target: Path, content: bytes) -> None:

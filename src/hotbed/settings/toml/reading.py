@@ -198,5 +198,5 @@ def _find(container: Container, path: KeyPath) -> Item | None:
             continue
         inner = _find(item.value, path[1:]) if isinstance(item, Table) else None
         if inner is not None or len(path) == 1 or isinstance(item, InlineTable):
-            return inner or item
+            return item if inner is None else inner
     return None
