@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from hotbed.errors import TraceError
 from hotbed.trace.entries import raw_from_value
+from hotbed.trace.layout import MAGIC
 from hotbed.trace.native import read_native
 from hotbed.trace.opcodes import read_plain_pickle
-from hotbed.trace.snapshot import trace_from_raw
+from hotbed.trace.reader import read_hbt
+from hotbed.trace.snapshot import devices_in, trace_of
 from hotbed.trace.source import open_source
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
     from hotbed.trace.model import Trace
@@ -26,10 +29,29 @@ def load_trace(path: str | PathLike[str], device: int | None = None) -> Trace:
     Nothing in the file is ever executed. Raises TraceError (with a hint) for files that cannot be read, that
     are cut short or hostile, or that hold nothing of `device`; OSError where the file cannot be opened.
     """
-    where = Path(path)
+    return _load(Path(path), lambda known: [known[0] if device is None else _known(device, known)])[0]
+
+
+def load_devices(path: str | PathLike[str]) -> list[Trace]:
+    """Every device of `path` that has events or memory, the one with most events first. Raises as load_trace."""
+    return _load(Path(path), lambda known: known)
+
+
+def _load(path: Path, choose: Callable[[list[int]], list[int]]) -> list[Trace]:
     try:
-        with open_source(where) as data:
+        with open_source(path) as data:
+            if data[: len(MAGIC)] == MAGIC:
+                found = {trace.device: trace for trace in read_hbt(data, str(path))}
+                order = sorted(found, key=lambda device: (-len(found[device].events), device))
+                return [found[device] for device in choose(order)]
             raw = read_native(data) or raw_from_value(read_plain_pickle(data))
-        return trace_from_raw(raw, str(where), device)
+        return [trace_of(raw, device, str(path)) for device in choose(list(devices_in(raw)))]
     except TraceError as error:
-        raise TraceError(f"{where}: {error.message}", hint=error.hint) from error
+        raise TraceError(f"{path}: {error.message}", hint=error.hint) from error
+
+
+def _known(device: int, known: list[int]) -> int:
+    if device not in known:
+        listed = ", ".join(map(str, sorted(known)))
+        raise TraceError(f"the file holds nothing of device {device}", hint=f"devices in this file: {listed}")
+    return device

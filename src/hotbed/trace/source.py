@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 import zstandard
 
 from hotbed.errors import TraceError
+from hotbed.trace.layout import MAGIC
 from hotbed.trace.refusals import SNAPSHOT_HINT
 from hotbed.units import GIB, format_size
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 
 Buffer = bytes | bytearray | mmap.mmap
-
-HBT_MAGIC: Final = b"\x89HBT\r\n\x1a\n"
 
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\x00"
@@ -115,7 +114,7 @@ def _unpack(unpacked: Readable) -> bytearray:
 def refuse_content(head: bytes) -> None:
     """Raises TraceError where uncompressed content starting with `head` is neither a pickle nor .hbt."""
     _refuse_foreign(head)
-    if head.startswith(HBT_MAGIC) or head[:1] in _PICKLE_STARTS:
+    if head.startswith(MAGIC) or head[:1] in _PICKLE_STARTS:
         return
     text = head.lstrip()[:1]
     what = {b"{": "JSON", b"[": "JSON", b"<": "HTML or XML"}.get(text)
