@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hotbed.errors import UsageError
-from hotbed.settings import Finding, TorchVersion, check
+from hotbed.settings import USES, Finding, TorchVersion, check
 from hotbed.settings.rules import RULES
 
 EXP = "expandable_segments:True"
@@ -235,3 +237,13 @@ def test_an_unknown_use_is_a_usage_error() -> None:
 @pytest.mark.parametrize(("version", "like"), [("2.16", "2.15"), ("1.13", "2.0")])
 def test_an_untested_release_is_said_to_be_so(version: str, like: str) -> None:
     assert f"like {like}" in found(EXP, version)["untested-version"].message
+
+
+def test_every_finding_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "concepts" / "settings.md").read_text()
+    assert [rule.name for rule in RULES if f"`{rule.name}`" not in page] == []
+
+
+def test_every_word_of_uses_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "verbs" / "settings.md").read_text()
+    assert [word for word in USES if f"`{word}`" not in page] == []
