@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from importlib import metadata
 
 from hotbed.errors import UsageError
 
@@ -46,6 +45,9 @@ NEWEST = TorchVersion(2, 15)
 
 def installed_torch() -> TorchVersion | None:
     """Version of the torch that `import torch` would load here, without importing it; None without one."""
+    # Loads email, zipfile and more; most users of this module never ask.
+    from importlib import metadata
+
     try:
         return TorchVersion.parse(metadata.version("torch"))
     except (metadata.PackageNotFoundError, UsageError):
