@@ -128,7 +128,9 @@ def _replay(
 
 def known_here(row: Row, version: str) -> bool:
     """Whether the replaying torch knows the row's keys (large_segment_size_mb is new in 2.11)."""
-    return "large_segment_size_mb" not in row.settings or TorchVersion.parse(version) >= TorchVersion.parse("2.11")
+    return "large_segment_size_mb" not in row.settings or TorchVersion.parse(version) >= TorchVersion.parse(
+        "2.11"
+    )
 
 
 def summary(comparisons: list[Comparison]) -> dict[str, Any]:
@@ -191,7 +193,9 @@ def measure(python: str | None) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--torch", action="append", metavar="PYTHON", help="interpreter with another torch")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

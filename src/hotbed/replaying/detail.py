@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hotbed.replaying.outcome import FreeMemory, Fragmentation, Timeline
+from hotbed.replaying.outcome import Fragmentation, FreeMemory, Timeline
 from hotbed.replaying.program import Op, Program
 from hotbed.replaying.releases import reserved_changes
 from hotbed.replaying.steps import live_bytes
@@ -73,7 +73,8 @@ def timeline(program: Program, history: Trace) -> Timeline:
 
 
 def _shape_points(
-    requested: np.ndarray[tuple[int], np.dtype[np.int64]], reserved: np.ndarray[tuple[int], np.dtype[np.int64]]
+    requested: np.ndarray[tuple[int], np.dtype[np.int64]],
+    reserved: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> list[int]:
     """Of each of 100 equal windows: first entry, lowest and highest requested, highest reserved."""
     kept: set[int] = set()

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import threading
-from array import array
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from hotbed.phantom import control
 from hotbed.replaying.program import Program, runs_of
 
 if TYPE_CHECKING:
+    from array import array
     from types import TracebackType
 
     from hotbed.gpu import Gpu
@@ -202,7 +202,9 @@ def _start(
             stderr=subprocess.DEVNULL,
         )
     except FileNotFoundError:
-        raise TorchError(f"no Python interpreter at {python}", hint="give --torch a path like /venv/bin/python") from None
+        raise TorchError(
+            f"no Python interpreter at {python}", hint="give --torch a path like /venv/bin/python"
+        ) from None
     finally:
         theirs.close()
     return process, ours

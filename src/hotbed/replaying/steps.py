@@ -24,7 +24,7 @@ _MAX_VARIATION = 0.25
 class Steps:
     """`starts`: index of the first entry of each step, ascending; `source`: "recorded", "inferred", "unknown".
 
-    Entries before the first start belong to set-up. `step_ms` is the median time of a step after the first;
+    Entries before the first start belong to set-up. `step_ms` is the mean time of a step after the first;
     None where the trace carries no times.
     """
 
@@ -56,7 +56,8 @@ def live_bytes(trace: Trace) -> npt.NDArray[np.int64]:
     )
     action = trace.events.action
     sign = (action == Action.ALLOC).astype(np.int64) - (action == Action.FREE_REQUESTED).astype(np.int64)
-    return ghosts + (sign * trace.events.size).cumsum()
+    live: npt.NDArray[np.int64] = ghosts + (sign * trace.events.size).cumsum()
+    return live
 
 
 def _most_regular(trace: Trace) -> list[int]:
@@ -70,7 +71,9 @@ def _most_regular(trace: Trace) -> list[int]:
     for share in _SWINGS:
         turns = _turning_points(values, share * int(live.max()))
         indices, values = [indices[turn] for turn in turns], [values[turn] for turn in turns]
-        starts = [index for index, here, after in zip(indices, values, values[1:], strict=False) if after > here]
+        starts = [
+            index for index, here, after in zip(indices, values, values[1:], strict=False) if after > here
+        ]
         best = min(best, (_variation(made, starts), starts), key=lambda pair: pair[0])
     return best[1]
 
@@ -104,10 +107,13 @@ def _variation(made: npt.NDArray[np.int64], starts: list[int]) -> float:
 
 
 def _step_ms(trace: Trace, starts: list[int]) -> float | None:
-    """Median milliseconds of a step after the first; with no steps, of the whole trace."""
+    """Mean milliseconds of the steps after the first; with no steps, time of the whole trace.
+
+    The mean, since the host runs ahead of the device and catches up in the steps that wait for it.
+    """
     times = trace.events.time_us
     if not len(times) or not times.any():
         return None
     if len(starts) < _MIN_STEPS:
         return float(times[-1] - times[0]) / 1000
-    return float(np.median(np.diff(times[starts])[1:])) / 1000
+    return float(times[-1] - times[starts[1]]) / (len(starts) - 1) / 1000

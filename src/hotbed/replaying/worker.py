@@ -77,7 +77,13 @@ class Program:
             at += length
         self.allocation, self.size, self.pool = columns["allocation"], columns["size"], columns["pool"]
         self.runs = list(
-            zip(columns["run_kind"], columns["run_begin"], columns["run_end"], columns["run_stream"])
+            zip(
+                columns["run_kind"],
+                columns["run_begin"],
+                columns["run_end"],
+                columns["run_stream"],
+                strict=False,
+            )
         )
 
 
@@ -127,7 +133,7 @@ class Allocator:
         # Fresh lists: reading shared ones would write reference counts and so copy their pages after the fork.
         sizes = iter(self.program.size[begin:end].tolist())
         try:
-            for number, size in zip(self.program.allocation[begin:end].tolist(), sizes):
+            for number, size in zip(self.program.allocation[begin:end].tolist(), sizes, strict=False):
                 if size:
                     pointers[number] = alloc(size, stream)
                 else:
@@ -234,7 +240,7 @@ def choose_addresses(control: Any, rule: str, segments: list[list[int]]) -> None
     """ "recorded": the recorded addresses while the sizes agree, then the driver's rule."""
     control.set_address_rule(ADDRESS_RULES.get(rule, ADDRESS_RULES["driver"]))
     if rule == "recorded":
-        addresses, sizes = zip(*segments) if segments else ((), ())
+        addresses, sizes = zip(*segments, strict=False) if segments else ((), ())
         control.set_recorded_segments(addresses, sizes)
 
 
@@ -272,9 +278,7 @@ def run_job(torch: Any, control: Any, program: Program, job: dict[str, Any]) -> 
     }
 
 
-def execute(
-    allocator: Allocator, stop_op: int | None, control: Any
-) -> tuple[int | None, list[list[int]]]:
+def execute(allocator: Allocator, stop_op: int | None, control: Any) -> tuple[int | None, list[list[int]]]:
     """Runs the program up to and including `stop_op`; (index of the op that met an OOM, counters at marks)."""
     marks = []
     for kind, begin, end, stream in allocator.program.runs:

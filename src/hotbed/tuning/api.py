@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hotbed.errors import UsageError
 from hotbed.replaying import Replayer, compile_trace, gpu_for
-from hotbed.settings import AllocatorSettings, TorchVersion
+from hotbed.settings import AllocatorSettings, TorchVersion, known_keys
 from hotbed.trace import Trace, load_trace
 from hotbed.tuning.advice import judge
 from hotbed.tuning.choosing import Chosen, choose, limits_for
@@ -44,7 +45,7 @@ def tune(
     `interrupted`. Raises TraceError, UsageError, TorchError.
     """
     started = time.perf_counter()
-    many = [traces] if isinstance(traces, (Trace, str)) or not hasattr(traces, "__iter__") else list(traces)
+    many = list(traces) if isinstance(traces, (list, tuple)) else [cast("TraceLike", traces)]
     if not many:
         raise UsageError("nothing to tune: no trace was given", hint="hotbed tune snapshot.pickle")
     subjects = [_subject(trace) for trace in many]
@@ -102,6 +103,8 @@ class _Run:
             replays=evaluator.replays,
             seconds=time.perf_counter() - started,
             interrupted=interrupted,
+            environment_string=_environment_string(chosen.recommended, evaluator, self.space),
+            python_line=_python_line(chosen.recommended.choice.cap_bytes),
             notes=tuple(dict.fromkeys(note for item in evaluator.subjects for note in item.program.notes)),
         )
 
@@ -111,3 +114,19 @@ class _Run:
             return choose(self.evaluator, limits, default), False
         except KeyboardInterrupt:
             return choose(self.evaluator, limits, default, with_margin=False), True
+
+
+def _environment_string(chosen: Evaluation, evaluator: Evaluator, space: Space) -> str:
+    settings, cap = chosen.candidate.settings, chosen.candidate.cap_bytes
+    if cap is not None and "per_process_memory_fraction" in known_keys(space.version):
+        # Rounded up: a limit slightly above the cap is harmless, one below it is not.
+        fraction = math.ceil(cap / evaluator.replayer.gpu.total_bytes * 1e6) / 1e6
+        settings = settings.replace(per_process_memory_fraction=fraction)
+    return settings.to_string()
+
+
+def _python_line(cap_bytes: int | None) -> str:
+    if cap_bytes is None:
+        return ""
+    total = "torch.cuda.get_device_properties(0).total_memory"
+    return f"torch.cuda.set_per_process_memory_fraction({cap_bytes} / {total})"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from hotbed.errors import UsageError
 from hotbed.tuning.margins import Settled, settle
 from hotbed.tuning.search import Limits
-from hotbed.tuning.space import Candidate
 
 if TYPE_CHECKING:
     from hotbed.replaying import Steps
     from hotbed.tuning.evaluator import Evaluation, Evaluator
+    from hotbed.tuning.space import Candidate
 
 GOALS = ("memory", "balanced", "speed")
 _BALANCED_SHARE = 0.01

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hotbed.errors import InternalError
-from hotbed.replaying import Outcome, Program, Replayer
 from hotbed.tuning.bounds import lower_bound
 from hotbed.tuning.recommendation import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from hotbed.replaying import Outcome, Program, Replayer
     from hotbed.trace import Trace
     from hotbed.tuning.space import Candidate
 
@@ -50,6 +50,8 @@ class Evaluator:
         self.subjects = tuple(subjects)
         self.replayer = replayer
         self.replays = 0
+        self.expected_replays = 0
+        """an estimate for progress bars, kept by whoever decides what to replay next"""
         self.known: dict[Candidate, Evaluation] = {}
         self._on_progress = on_progress
 
@@ -75,11 +77,15 @@ class Evaluator:
             self._on_progress(self)
         return [self.known[candidate] for candidate in candidates]
 
-    def outcomes(self, work: Iterable[tuple[Program, Candidate]], addresses: str = "recorded") -> list[Outcome]:
+    def outcomes(
+        self, work: Iterable[tuple[Program, Candidate]], addresses: str = "recorded"
+    ) -> list[Outcome]:
         """Replays each program under its candidate, in parallel, without remembering."""
         trace = self.subjects[0].trace
         pending = [
-            self.replayer.submit(trace, program, candidate.settings.to_string(), candidate.cap_bytes, addresses)
+            self.replayer.submit(
+                trace, program, candidate.settings.to_string(), candidate.cap_bytes, addresses
+            )
             for program, candidate in work
         ]
         self.replays += len(pending)

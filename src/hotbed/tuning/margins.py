@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hotbed.tuning.bounds import lower_bound
-from hotbed.tuning.evaluator import Subject
 from hotbed.tuning.recommendation import HeldOut, Margin
 from hotbed.tuning.search import CAP_STEP_BYTES, rounded_up
-from hotbed.tuning.space import Candidate
 from hotbed.tuning.variants import can_reorder, first_steps, reordered, with_timing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hotbed.replaying import Program
-    from hotbed.tuning.evaluator import Evaluator
+    from hotbed.tuning.evaluator import Evaluator, Subject
+    from hotbed.tuning.space import Candidate
 
 _GUARD_SHARE = 0.0025
 _FIT_SHARE = 2 / 3
@@ -133,13 +132,19 @@ def _fit_on_first_part(evaluator: Evaluator, candidate: Candidate) -> _FirstPart
     return _FirstPart(steps, overhead, max(0, rounded_up(whole - overhead)))
 
 
-def _tested(evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _FirstPart | None) -> Settled | None:
+def _tested(
+    evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _FirstPart | None
+) -> Settled | None:
     """Replays held-out runs under the final cap, and raises it until they and the recorded runs fit."""
     assert candidate.cap_bytes is not None
     start = candidate.cap_bytes
     held_out = _variants(evaluator.subjects, _HELD_OUT_SEEDS, with_addresses=False)
     fits = _fits(evaluator, held_out, candidate)
-    raised = [_cap_that_fits(evaluator, variant, candidate) for variant, fit in zip(held_out, fits, strict=True) if not fit]
+    raised = [
+        _cap_that_fits(evaluator, variant, candidate)
+        for variant, fit in zip(held_out, fits, strict=True)
+        if not fit
+    ]
     if any(cap is None for cap in raised):
         return None
     cap = max([start, *(cap for cap in raised if cap is not None)])

@@ -118,6 +118,10 @@ class Recommendation:
     replays: int
     seconds: float
     interrupted: bool
+    environment_string: str = ""
+    """value for the environment: the recommended settings and, from torch 2.10 on, the cap as a fraction"""
+    python_line: str = ""
+    """sets the cap from Python, before the first CUDA tensor; empty without a cap"""
     notes: tuple[str, ...] = ()
 
     @property

@@ -21,6 +21,8 @@ _CAP_TOLERANCE = 0.002
 _FRONT_SHARES = (1.005, 1.01, 1.02, 1.03, 1.05, 1.08, 1.12, 1.2)
 _BASES_FROM_GRID = 3
 _ROUNDS = 2
+# What usually follows the grid, margins included; only the progress bar depends on it.
+_REPLAYS_AFTER_GRID = 150
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ class Limits:
 
 def search(evaluator: Evaluator, space: Space, limits: Limits) -> None:
     """Fills `evaluator.known`. May be interrupted at any time: what is known by then stays."""
-    evaluator.evaluate_all([Candidate(settings) for settings in space.without_cap()])
+    grid, subjects = space.without_cap(), len(evaluator.subjects)
+    evaluator.expected_replays = subjects * (len(grid) + _REPLAYS_AFTER_GRID)
+    evaluator.evaluate_all([Candidate(settings) for settings in grid])
     best: Evaluation | None = None
     for settings in _bases(evaluator, space, limits):
         best = _improved(evaluator, settings, limits, best)
@@ -81,7 +85,9 @@ def _improved(
     first = evaluator.evaluate(Candidate(settings, target))
     if not limits.accept(first):
         return best
-    return smallest_cap(settings, first, low, tolerance, lambda caps: _accepted(evaluator, settings, limits, caps))
+    return smallest_cap(
+        settings, first, low, tolerance, lambda caps: _accepted(evaluator, settings, limits, caps)
+    )
 
 
 def _uncapped(settings: AllocatorSettings) -> AllocatorSettings:

@@ -36,7 +36,9 @@ class Space:
         grid: list[dict[str, Any]] = []
         for expandable in (False, True):
             base = {"expandable_segments": expandable}
-            grid += [{**base, "roundup_power2_divisions": value} for value in (None, 2, 4, 8, 16, _COARSE, _FINE)]
+            grid += [
+                {**base, "roundup_power2_divisions": value} for value in (None, 2, 4, 8, 16, _COARSE, _FINE)
+            ]
             grid += [{**base, "large_segment_size_mb": value} for value in (12, 32, 64, 128, 256)]
         for split in (32, 64, 128, 256, 512, 1024):
             grid += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from array import array
 from dataclasses import dataclass, replace
@@ -87,7 +88,7 @@ def _exchangeable(program: Program) -> list[int]:
 def _spans(program: Program) -> list[tuple[int, int]]:
     """(first op, end) of each step."""
     starts = [*program.steps.starts, len(program)]
-    return list(zip(starts, starts[1:], strict=False))
+    return list(itertools.pairwise(starts))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Results for people: each module turns one kind of result into text; nothing here computes one."""

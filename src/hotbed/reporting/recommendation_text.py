@@ -1,0 +1,167 @@
+"""Text of a recommendation: what to paste, what it saves and costs, and the evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from hotbed.units import format_mib
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hotbed.tuning import Choice, HeldOut, Margin, Recommendation
+
+_FRONT_ROWS = 8
+
+
+def recommendation_text(found: Recommendation, environment_name: str) -> RenderableType:
+    """The answer first, then the evidence. `environment_name` is the variable that this torch reads."""
+    parts: list[RenderableType] = [
+        _summary(found),
+        Text(""),
+        Text(_paste(found, environment_name)),
+        Text(""),
+        _front(found),
+    ]
+    if found.advice:
+        parts += [Text(""), _advice(found)]
+    if found.margin and found.held_out:
+        parts += [Text(""), Text(_margin_words(found.margin, found.held_out))]
+    parts += [Text(f"note: {note}") for note in _notes(found)]
+    return Group(*parts)
+
+
+def _summary(found: Recommendation) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "MiB", "over bound", "driver calls", "ms a step", "settings"):
+        table.add_column(heading, justify="left" if heading in ("", "settings") else "right")
+    table.add_row(
+        "lower bound (live bytes)", _mib(found.lower_bound_bytes), "", "", "", "no settings can do better"
+    )
+    _add_choice(table, found, "today's default", found.default)
+    _add_choice(table, found, "recommended", found.recommended)
+    if found.recommended != found.without_cap:
+        _add_choice(table, found, "best without a cap", found.without_cap)
+    return table
+
+
+def _add_choice(table: Table, found: Recommendation, name: str, choice: Choice) -> None:
+    cap = f"  cap {format_mib(choice.cap_bytes)}" if choice.cap_bytes else ""
+    table.add_row(
+        name,
+        _mib(choice.footprint_bytes),
+        f"{100 * (choice.footprint_bytes / found.lower_bound_bytes - 1):+.1f} %",
+        str(choice.device_calls),
+        f"{choice.cost_ms_per_step:.2f}",
+        choice.label + cap,
+    )
+
+
+def _mib(size_bytes: int) -> str:
+    return format_mib(size_bytes).removesuffix(" MiB")
+
+
+def _paste(found: Recommendation, environment_name: str) -> str:
+    choice = found.recommended
+    share = 100 * found.saving_bytes / found.default.peak_reserved_bytes
+    if not choice.settings and not choice.cap_bytes:
+        return "Nothing to change: torch's default is the best choice for this trace."
+    lines = [
+        f"Saves {format_mib(found.saving_bytes)} ({share:.1f} %) of what the default reserves. To use it:"
+    ]
+    if found.environment_string:
+        lines.append(f'  shell        export {environment_name}="{found.environment_string}"')
+    if found.python_line:
+        set_apart = (
+            "or Python   " if "per_process_memory_fraction" in found.environment_string else "and Python  "
+        )
+        lines.append(f"  {set_apart} {found.python_line}")
+    lines.append("  hotbed.toml  add --write hotbed.toml to this command")
+    return "\n".join(lines)
+
+
+def _front(found: Recommendation) -> Table:
+    title = (
+        "Memory against cost: what nothing found beats in both (MiB by exact replay, ms by the cost model)"
+    )
+    table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False)
+    for heading in ("MiB", "driver calls", "ms in all", "ms a step", "cap MiB", "settings"):
+        table.add_column(heading, justify="left" if heading == "settings" else "right")
+    for choice in _thinned(found.front):
+        table.add_row(
+            _mib(choice.peak_reserved_bytes),
+            str(choice.device_calls),
+            f"{choice.cost_ms_total:.1f}",
+            f"{choice.cost_ms_per_step:.2f}",
+            _mib(choice.cap_bytes) if choice.cap_bytes else "none",
+            choice.label,
+        )
+    return table
+
+
+def _thinned(front: tuple[Choice, ...]) -> list[Choice]:
+    """At most eight choices, both ends kept."""
+    if len(front) <= _FRONT_ROWS:
+        return list(front)
+    return [front[round(place * (len(front) - 1) / (_FRONT_ROWS - 1))] for place in range(_FRONT_ROWS)]
+
+
+def _advice(found: Recommendation) -> Table:
+    table = Table(
+        title="Common advice, on this trace", title_justify="left", title_style="", box=None, pad_edge=False
+    )
+    for heading in ("advice", "MiB", "verdict", "why"):
+        table.add_column(heading, justify="right" if heading == "MiB" else "left", overflow="fold")
+    for advice in found.advice:
+        reserved = _mib(advice.peak_reserved_bytes) if advice.peak_reserved_bytes else "N/A"
+        table.add_row(advice.advice, reserved, advice.verdict, advice.why)
+    return table
+
+
+def _margin_words(margin: Margin, held_out: HeldOut) -> str:
+    lines = [
+        f"The cap is {format_mib(margin.needed_bytes)} that the recorded run needs, plus a margin of "
+        f"{format_mib(margin.total_bytes)}: {format_mib(margin.variants_bytes)} for the worst of "
+        f"{margin.fitted_variants} other runs, {format_mib(margin.growth_bytes)} for growth over the steps "
+        f"(the larger counts), {format_mib(margin.guard_bytes)} as guard.",
+        f"Held out: {held_out.fitted} of {held_out.runs} further runs ({held_out.kind}) fit at once"
+        + (
+            f"; the cap was raised by {format_mib(held_out.raised_bytes)} for the rest."
+            if held_out.raised_bytes
+            else "."
+        ),
+    ]
+    if held_out.fit_cap_bytes is not None:
+        result = "fits" if held_out.fit_cap_held else "does not fit"
+        lines.append(
+            f"Fitted on the first {held_out.fit_steps} steps alone the cap would be "
+            f"{format_mib(held_out.fit_cap_bytes)}; the whole trace {result} under it."
+        )
+    lines.append("A batch larger than any recorded one needs more than any cap found here.")
+    return "\n".join(lines)
+
+
+def _notes(found: Recommendation) -> list[str]:
+    notes = list(found.notes)
+    if found.interrupted:
+        notes.append(
+            "interrupted: the best of what was tried so far, without a cap; run it to the end for more"
+        )
+    if found.goal == "balanced" and found.budget_ms_per_step is not None:
+        base = (
+            f"{found.step_ms:.1f} ms a step"
+            if found.step_ms
+            else "no times in the trace: 100 ms a step assumed"
+        )
+        notes.append(
+            f"balanced spends at most {found.budget_ms_per_step:.2f} ms a step ({base}, {found.steps_source} steps)"
+        )
+    notes.append(f"cost model: {found.cost_source}; waiting for running kernels is not modelled")
+    notes.append(
+        f"{found.replays} replays in {found.seconds:.1f} s with torch {found.torch_version} on {found.gpu}"
+    )
+    return notes
