@@ -10,7 +10,7 @@ from hotbed.trace.entries import raw_from_value
 from hotbed.trace.layout import MAGIC
 from hotbed.trace.native import read_native
 from hotbed.trace.opcodes import read_plain_pickle
-from hotbed.trace.reader import read_hbt
+from hotbed.trace.reader import defects_of, read_hbt
 from hotbed.trace.snapshot import devices_in, trace_of
 from hotbed.trace.source import open_source
 
@@ -35,6 +35,15 @@ def load_trace(path: str | PathLike[str], device: int | None = None) -> Trace:
 def load_devices(path: str | PathLike[str]) -> list[Trace]:
     """Every device of `path` that has events or memory, the one with most events first. Raises as load_trace."""
     return _load(Path(path), lambda known: known)
+
+
+def file_defects(path: str | PathLike[str]) -> list[str]:
+    """What is wrong with the file around its events, one sentence each: .hbt files that were cut short or damaged.
+
+    Snapshots have no such state: load_trace refuses them. Raises TraceError for a header of another version.
+    """
+    with open_source(Path(path)) as data:
+        return defects_of(data) if data[: len(MAGIC)] == MAGIC else []
 
 
 def _load(path: Path, choose: Callable[[list[int]], list[int]]) -> list[Trace]:

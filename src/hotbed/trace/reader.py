@@ -86,6 +86,18 @@ def read_hbt(data: Buffer, source: str) -> list[Trace]:
     TraceError for a header of another version, for chunks that this version must know and does not, and for
     files in which nothing was recorded.
     """
+    recording = _read(data)
+    if not recording.devices:
+        raise TraceError("the .hbt file holds no events and no memory map", hint="record again")
+    return [_trace(recording, number, source) for number in sorted(recording.devices)]
+
+
+def defects_of(data: Buffer) -> list[str]:
+    """What is wrong with the file itself: a cut or damaged tail, or a recording that was not closed."""
+    return _read(data).missing
+
+
+def _read(data: Buffer) -> _Recording:
     recording = _Recording()
     for chunk in walk(data):
         if isinstance(chunk, Tail):
@@ -110,9 +122,7 @@ def read_hbt(data: Buffer, source: str) -> list[Trace]:
         recording.missing.append(
             "the recording was not closed: the process was killed or still runs; what followed the last chunk is missing"
         )
-    if not recording.devices:
-        raise TraceError("the .hbt file holds no events and no memory map", hint="record again")
-    return [_trace(recording, number, source) for number in sorted(recording.devices)]
+    return recording
 
 
 def _tail(tail: Tail) -> str:
