@@ -13,17 +13,6 @@
 
 enum { SLOT_BYTES = 32 << 20, SMALL_SLOT_BYTES = 4 << 20 };
 
-struct extent {
-    uint64_t begin, end;
-};
-
-struct slot {
-    uint64_t begin, end;
-    uint64_t gap; /* no free part of the slot is larger */
-    struct extent *used;
-    int count, room;
-};
-
 void address_start(struct address_space *space, int rule) {
     memset(space, 0, sizeof *space);
     space->rule = rule;
@@ -67,44 +56,6 @@ void address_record(struct address_space *space, const uint64_t *addresses, cons
     }
 }
 
-static void *grow(void *array, int count, int *room, size_t item) {
-    if (count < *room)
-        return array;
-    int wanted = *room ? *room * 2 : 4;
-    void *grown = realloc(array, (size_t)wanted * item);
-    if (grown)
-        *room = wanted;
-    return grown;
-}
-
-/* Enters [begin, begin + bytes) as the slot's extent number `at`. */
-static bool slot_use(struct slot *slot, int at, uint64_t begin, uint64_t bytes) {
-    struct extent *used = grow(slot->used, slot->count, &slot->room, sizeof *used);
-    if (!used)
-        return false;
-    slot->used = used;
-    memmove(used + at + 1, used + at, (size_t)(slot->count - at) * sizeof *used);
-    used[at] = (struct extent){begin, begin + bytes};
-    slot->count++;
-    return true;
-}
-
-/* First free part of the slot that holds `bytes`; 0 if there is none. */
-static uint64_t slot_take(struct slot *slot, uint64_t bytes) {
-    uint64_t begin = slot->begin, largest = 0;
-    for (int i = 0; i <= slot->count; i++) {
-        uint64_t end = i < slot->count ? slot->used[i].begin : slot->end;
-        if (end - begin >= bytes)
-            return slot_use(slot, i, begin, bytes) ? begin : 0;
-        if (end - begin > largest)
-            largest = end - begin;
-        if (i < slot->count)
-            begin = slot->used[i].end;
-    }
-    slot->gap = largest;
-    return 0;
-}
-
 /* Where a new slot of `size` bytes goes: as high as possible. Its place in the array comes back in `index`. */
 static uint64_t slot_place(const struct address_space *space, uint64_t size, uint64_t align, int *index) {
     const struct slot *slots = space->slots;
@@ -126,20 +77,20 @@ static uint64_t slot_place(const struct address_space *space, uint64_t size, uin
 
 static uint64_t driver_take(struct address_space *space, uint64_t bytes) {
     for (int i = space->slot_count - 1; i >= 0; i--) {
-        uint64_t address = space->slots[i].gap >= bytes ? slot_take(&space->slots[i], bytes) : 0;
+        uint64_t address = slot_take(&space->slots[i], bytes);
         if (address)
             return address;
     }
     uint64_t align = bytes <= PAGE_BYTES ? SMALL_SLOT_BYTES : SLOT_BYTES;
     uint64_t size = (bytes + align - 1) / align * align;
-    struct slot *slots = grow(space->slots, space->slot_count, &space->slot_room, sizeof *slots);
+    struct slot *slots = slot_grow(space->slots, space->slot_count, &space->slot_room, sizeof *slots);
     if (!slots)
         return 0;
     space->slots = slots;
     int at;
     uint64_t begin = slot_place(space, size, align, &at);
     struct slot slot = {.begin = begin, .end = begin + size, .gap = size};
-    if (!slot_use(&slot, 0, begin, bytes))
+    if (!slot_take(&slot, bytes))
         return 0;
     memmove(slots + at + 1, slots + at, (size_t)(space->slot_count - at) * sizeof *slots);
     slots[at] = slot;
@@ -160,14 +111,7 @@ static void driver_give_back(struct address_space *space, uint64_t address) {
     if (low == space->slot_count || address >= space->slots[low].end)
         return;
     struct slot *slot = &space->slots[low];
-    for (int i = 0; i < slot->count; i++) {
-        if (slot->used[i].begin == address) {
-            slot->count--;
-            memmove(slot->used + i, slot->used + i + 1, (size_t)(slot->count - i) * sizeof *slot->used);
-            break;
-        }
-    }
-    slot->gap = slot->end - slot->begin;
+    slot_give_back(slot, address);
     if (slot->count)
         return;
     space->slot_bytes -= slot->end - slot->begin;

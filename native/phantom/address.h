@@ -3,14 +3,13 @@
 #ifndef HOTBED_PHANTOM_ADDRESS_H
 #define HOTBED_PHANTOM_ADDRESS_H
 
+#include "slot.h"
 #include "tree.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { PAGE_BYTES = 2 << 20 }; /* physical pages of the device, and the granularity of virtual memory */
-
-struct slot;
 
 struct recording {
     uint64_t *addresses, *sizes;

@@ -43,7 +43,7 @@ int device_attribute(int device, int attribute) {
     case 89: return 1;            /* concurrent managed access */
     case 90: return 1;            /* preemption */
     case 91: return 1;            /* registered memory at the host's pointer */
-    case 95: return 1;            /* cooperative launch */
+    case 95: case 96: return 1;   /* cooperative launch */
     case 97: return spec->smem_optin;
     case 99: return 1;            /* host registration */
     case 102: return 1;           /* virtual memory management */
@@ -51,10 +51,14 @@ int device_attribute(int device, int attribute) {
     case 108: return spec->l2 / 8 * 5; /* persisting L2 */
     case 109: return 134217728;   /* access policy window */
     case 111: return cc >= 80 ? 1024 : 0; /* shared memory kept by the system, per block */
+    case 113: return 1;           /* read-only host registration */
     case 115: return 1;           /* memory pools */
     case 120: return cc >= 90;    /* cluster launch */
     case 122: case 123: return 1; /* stream memory operations */
+    case 126: return cc >= 90 ? 4 : 1; /* memory synchronisation domains */
     case 127: return cc >= 90;    /* tensor maps */
+    case 129: return 1;           /* unified function pointers */
+    case 131: return -1;          /* host NUMA node: unknown */
     default: return 0;
     }
 }

@@ -162,7 +162,27 @@ int capture_check_wait(struct stream *stream) {
             code = CAPTURE_UNSUPPORTED;
         }
     }
+    return code ? code : capture_check_unsafe_call();
+}
+
+int capture_check_legacy(const struct stream *stream) {
+    if (!running || (stream && stream != device_now()->legacy))
+        return SUCCESS;
+    int code = SUCCESS;
+    for (struct capture *capture = running; capture; capture = capture->next) {
+        if (capture->origin->flags & NON_BLOCKING)
+            continue;
+        capture->invalid = true;
+        code = CAPTURE_IMPLICIT;
+    }
     return code;
+}
+
+int capture_check_event(const struct event *event) {
+    struct capture *capture = event->capture ? by_id(event->capture) : NULL;
+    if (capture)
+        capture->invalid = true;
+    return event->capture ? CAPTURED_EVENT : capture_check_unsafe_call();
 }
 
 static int begin(void *handle, struct graph *graph, const uint64_t *after, size_t count, int mode) {
@@ -206,8 +226,10 @@ static int end(void *handle, void **out) {
     *out = NULL;
     if (!capture)
         return ILLEGAL_STATE;
-    if (capture->origin != stream)
+    if (capture->origin != stream) {
+        capture->invalid = true;
         return CAPTURE_UNMATCHED;
+    }
     if (capture->mode != RELAXED && capture->thread != &thread_mode)
         return CAPTURE_WRONG_THREAD;
     int code = capture->invalid ? CAPTURE_INVALIDATED : joined(capture) ? SUCCESS : CAPTURE_UNJOINED;

@@ -41,9 +41,12 @@ int capture_record_event(struct stream *stream, struct event *event);
 int capture_wait_event(struct stream *stream, uint64_t event);
 
 /* Refuses, and spoils the capture, where CUDA forbids a call: one that might allocate or synchronise while this
- * thread's mode and a running capture exclude it; a wait for a stream that captures (NULL: for the device). */
+ * thread's mode and a running capture exclude it; a wait for a stream that captures (NULL: for the device) or for an event recorded in a capture; work on the
+ * default stream (NULL: that one) while a stream that is tied to it captures. */
 int capture_check_unsafe_call(void);
 int capture_check_wait(struct stream *stream);
+int capture_check_legacy(const struct stream *stream);
+int capture_check_event(const struct event *event);
 
 /* Takes a stream that goes away out of its capture. */
 void capture_leave(struct stream *stream);

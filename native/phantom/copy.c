@@ -26,8 +26,9 @@ static int transfer(void *to, const void *from, size_t size, enum direction dire
     if (!to || !from)
         return INVALID_VALUE;
     device_touch(device_now());
-    if (stream && capture_note(stream, NODE_MEMCPY))
-        return SUCCESS;
+    int code = capture_check_legacy(stream);
+    if (code || (stream && capture_note(stream, NODE_MEMCPY)))
+        return code;
     if (direction == BY_POINTERS)
         direction = direction_of(to, from);
     if (direction == DEVICE_TO_HOST)
@@ -35,12 +36,6 @@ static int transfer(void *to, const void *from, size_t size, enum direction dire
     else if (direction == HOST_TO_HOST)
         memmove(to, from, size);
     return SUCCESS;
-}
-
-/* Copies of the runtime that return when they are done wait for the default stream. */
-static int blocking(void *to, const void *from, size_t size, enum direction direction) {
-    int code = capture_check_unsafe_call();
-    return code ? code : transfer(to, from, size, direction, NULL);
 }
 
 static int rows(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height,
@@ -55,8 +50,9 @@ static int rows(char *to, size_t to_pitch, const char *from, size_t from_pitch, 
 
 static int fill(void *to, int value, size_t size, struct stream *stream) {
     device_touch(device_now());
-    if (stream && capture_note(stream, NODE_MEMSET))
-        return SUCCESS;
+    int code = capture_check_legacy(stream);
+    if (code || (stream && capture_note(stream, NODE_MEMSET)))
+        return code;
     const struct memory *memory = memory_around((uint64_t)to);
     if (memory && memory_is_host(memory) && size <= memory->place.tie - ((uint64_t)to - memory->place.key))
         memset(to, value, size);
@@ -64,7 +60,7 @@ static int fill(void *to, int value, size_t size, struct stream *stream) {
 }
 
 PHANTOM_API int cudaMemcpy(void *to, const void *from, size_t size, int direction) {
-    return RUNTIME(blocking(to, from, size, (enum direction)direction));
+    return RUNTIME(transfer(to, from, size, (enum direction)direction, NULL));
 }
 
 PHANTOM_API int cudaMemcpyAsync(void *to, const void *from, size_t size, int direction, void *stream) {
@@ -106,11 +102,11 @@ PHANTOM_API int cudaMemsetAsync(void *to, int value, size_t size, void *stream) 
 }
 
 PHANTOM_API int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) {
-    return DRIVER(blocking((void *)to, from, size, HOST_TO_DEVICE));
+    return DRIVER(transfer((void *)to, from, size, HOST_TO_DEVICE, NULL));
 }
 
 PHANTOM_API int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) {
-    return DRIVER(blocking(to, (const void *)from, size, DEVICE_TO_HOST));
+    return DRIVER(transfer(to, (const void *)from, size, DEVICE_TO_HOST, NULL));
 }
 
 PHANTOM_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream) {

@@ -72,8 +72,10 @@ static int can_access(int *out, int device, int peer) {
 }
 
 static int set_access(int peer, bool enable) {
-    if (!device_exists(peer) || peer == current_device)
+    if (!device_exists(peer))
         return INVALID_DEVICE;
+    if (peer == current_device || !phantom.spec.peer)
+        return PEER_ACCESS_UNSUPPORTED;
     uint64_t bit = (uint64_t)1 << peer;
     bool enabled = device_now()->peers & bit;
     if (enabled == enable)

@@ -1,5 +1,6 @@
 #include "event.h"
 
+#include "pool.h"
 #include "stream.h"
 
 #include <stddef.h>
@@ -91,8 +92,8 @@ static int record(struct event *event, void *handle) {
 }
 
 static int query(struct event *event) {
-    int code = event ? capture_check_unsafe_call() : (misuse(), INVALID_HANDLE);
-    return code ? code : event->capture ? CAPTURED_EVENT : event->pending ? NOT_READY : SUCCESS;
+    int code = event ? capture_check_event(event) : (misuse(), INVALID_HANDLE);
+    return code ? code : event->pending ? NOT_READY : SUCCESS;
 }
 
 static int synchronize(struct event *event) {
@@ -101,6 +102,7 @@ static int synchronize(struct event *event) {
         return code;
     complete(event);
     device_now()->counter[PHANTOM_EVENT_SYNC]++;
+    pool_settle(device_now());
     return SUCCESS;
 }
 

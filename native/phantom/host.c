@@ -1,6 +1,8 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "host.h"
 
+#include "capture.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -11,6 +13,9 @@ static int allocate(void **out, size_t size, unsigned flags, enum memory_kind ki
     if (!out)
         return misuse();
     *out = NULL;
+    int code = capture_check_unsafe_call();
+    if (code)
+        return code;
     if (!size)
         return kind == MANAGED ? misuse() : SUCCESS;
     if (size > SIZE_MAX - HOST_PAGE_BYTES)
@@ -64,6 +69,9 @@ static bool known(uint64_t address, uint64_t size) {
 static int enrol(uint64_t address, size_t size, unsigned flags) {
     if (!address || !size || address + size < address)
         return misuse();
+    int code = capture_check_unsafe_call();
+    if (code)
+        return code;
     if (known(address, size))
         return HOST_MEMORY_ALREADY_REGISTERED;
     struct memory *memory = memory_enter(REGISTERED, current_device, address, size);
@@ -75,9 +83,12 @@ static int enrol(uint64_t address, size_t size, unsigned flags) {
 }
 
 static int withdraw(uint64_t address) {
+    int code = capture_check_unsafe_call();
+    if (code)
+        return code;
     struct memory *memory = host_at(address, REGISTERED);
     if (!memory)
-        return misuse(), HOST_MEMORY_NOT_REGISTERED;
+        return misuse(), known(address, 1) ? INVALID_VALUE : HOST_MEMORY_NOT_REGISTERED;
     memory_strike(memory);
     return SUCCESS;
 }

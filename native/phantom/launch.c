@@ -17,10 +17,13 @@ static _Thread_local struct {
     void *stream;
 } configuration;
 
-static int launch(void *stream) {
+static int launch(void *handle) {
+    struct stream *stream = stream_of(handle);
     device_touch(device_now());
-    capture_note(stream_of(stream), NODE_KERNEL);
-    return SUCCESS;
+    int code = capture_check_legacy(stream);
+    if (code == SUCCESS)
+        capture_note(stream, NODE_KERNEL);
+    return code;
 }
 
 PHANTOM_API int cudaLaunchKernel(const void *function, struct size3 grid, struct size3 block, void **arguments,

@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "host.h"
 #include "pool.h"
+#include "small.h"
 #include "virtual.h"
 
 #include <stdlib.h>
@@ -56,25 +57,49 @@ void memory_forget(void) {
     free_tree(&phantom.memory);
     free_tree(&phantom.host);
     virtual_forget();
+    small_forget();
+}
+
+/* Takes whole pages, or a part of a shared one. */
+static int take(uint64_t size, uint64_t *address, uint64_t *charged) {
+    *charged = 0;
+    if (size <= SMALL_BYTES)
+        return small_take(size, address);
+    if (size > phantom.spec.total)
+        return device_take(device_now(), size);
+    uint64_t bytes = (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    int code = device_take(device_now(), bytes);
+    if (code)
+        return code;
+    *charged = bytes;
+    *address = address_take(&phantom.addresses, size, &phantom.memory);
+    return SUCCESS;
+}
+
+static void give_back(int device, uint64_t address, uint64_t charged) {
+    if (!charged) {
+        small_give_back(device, address);
+        return;
+    }
+    device_return(&phantom.device[device], charged);
+    address_give_back(&phantom.addresses, address);
 }
 
 int memory_malloc(uint64_t size, uint64_t *out) {
     struct device *device = device_now();
+    uint64_t address = 0, charged;
     if (!out)
         return misuse();
     *out = 0;
-    int code = capture_check_unsafe_call();
-    if (code || !size)
+    int code = size ? capture_check_unsafe_call() : SUCCESS;
+    if (code || !size || (code = take(size, &address, &charged)))
         return code;
-    if ((code = device_take(device, size)))
-        return code;
-    uint64_t address = address_take(&phantom.addresses, size, &phantom.memory);
     struct memory *memory = address ? memory_enter(MALLOCED, current_device, address, size) : NULL;
     if (!memory) {
-        device_return(device, size);
+        give_back(current_device, address, charged);
         return OUT_OF_MEMORY;
     }
-    memory->charged = size;
+    memory->charged = charged;
     device->counter[PHANTOM_MALLOC]++;
     device->counter[PHANTOM_MALLOC_BYTES] += size;
     *out = address;
@@ -82,8 +107,9 @@ int memory_malloc(uint64_t size, uint64_t *out) {
 }
 
 int memory_free(uint64_t address) {
-    if (!address)
-        return SUCCESS;
+    int code = capture_check_unsafe_call();
+    if (code || !address)
+        return code;
     struct memory *memory = memory_at(address);
     if (memory && memory->kind == POOLED)
         return pool_free(address);
@@ -92,11 +118,10 @@ int memory_free(uint64_t address) {
     if (!memory || memory->kind != MALLOCED)
         return misuse();
     struct device *device = &phantom.device[memory->device];
-    device_return(device, memory->charged);
     device->counter[PHANTOM_FREE]++;
     device->counter[PHANTOM_FREE_BYTES] += memory->place.tie;
+    give_back(memory->device, address, memory->charged);
     memory_strike(memory);
-    address_give_back(&phantom.addresses, address);
     return SUCCESS;
 }
 

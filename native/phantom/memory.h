@@ -15,7 +15,8 @@ struct memory {
     unsigned flags;
     struct pool *pool;         /* POOLED */
     struct physical *physical; /* MAPPED */
-    uint64_t charged;          /* bytes to give back with it; PINNED: bytes mapped for it on the host */
+    uint64_t charged; /* MALLOCED: pages of its own, in bytes; PINNED, MANAGED: bytes mapped on the host; POOLED: bytes
+                         that the program asked for */
 };
 
 /* Enters a range into phantom.memory or phantom.host, by its kind; NULL without host memory. */

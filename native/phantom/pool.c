@@ -27,6 +27,7 @@ struct pool {
     struct tree holes, sizes;
     uint64_t reserved, reserved_high, used, used_high, threshold;
     int reuse[REUSE_LAST + 1];
+    bool unsettled; /* something was freed and the host has not synchronised since: trimming has no effect yet */
 };
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
@@ -132,8 +133,9 @@ int pool_allocate(struct pool *pool, uint64_t size, uint64_t *out) {
     if (!memory)
         return OUT_OF_MEMORY;
     memory->pool = pool;
+    memory->charged = size;
     hole_strike(pool, hole);
-    pool->used += bytes;
+    pool->used += size;
     if (pool->used > pool->used_high)
         pool->used_high = pool->used;
     phantom.device[pool->device].counter[PHANTOM_MALLOC_ASYNC]++;
@@ -149,8 +151,9 @@ int pool_free(uint64_t address) {
         return misuse();
     struct pool *pool = memory->pool;
     uint64_t size = memory->place.tie;
+    pool->used -= memory->charged;
+    pool->unsettled = true;
     memory_strike(memory);
-    pool->used -= size;
     phantom.device[pool->device].counter[PHANTOM_FREE_ASYNC]++;
     return free_range(pool, address, size);
 }
@@ -187,9 +190,12 @@ static void trim(struct pool *pool, uint64_t keep) {
         pool->top = pool->begin;
 }
 
-void pool_trim_to_threshold(struct device *device) {
+void pool_settle(struct device *device) {
     struct pool *pool = device->current_pool ? device->current_pool : device->default_pool;
-    if (pool && pool->reserved > pool->threshold)
+    if (!pool)
+        return;
+    pool->unsettled = false;
+    if (pool->reserved > pool->threshold)
         trim(pool, pool->threshold);
 }
 
@@ -288,21 +294,32 @@ static int set_current(int device, struct pool *pool) {
 /* Memory asked for during a stream capture is the graph's, from a pool of its own. */
 static int allocate_on(void **out, size_t size, struct pool *pool, void *handle) {
     struct stream *stream = stream_of(handle);
+    int code = stream->capture ? SUCCESS : capture_check_unsafe_call();
+    if (code)
+        return code;
     if (capture_note(stream, NODE_MEM_ALLOC))
         pool = made(&phantom.device[current_device].graph_pool, current_device);
     return pool_allocate(pool, size, (uint64_t *)out);
 }
 
+/* CUDA takes memory of cudaMalloc here as well. */
 static int free_on(void *address, void *handle) {
-    capture_note(stream_of(handle), NODE_MEM_FREE);
+    const struct memory *memory = memory_at((uint64_t)address);
+    if (memory && memory->kind == MALLOCED)
+        return memory_free((uint64_t)address);
+    struct stream *stream = stream_of(handle);
+    int code = stream->capture ? SUCCESS : capture_check_unsafe_call();
+    if (code)
+        return code;
+    capture_note(stream, NODE_MEM_FREE);
     return pool_free((uint64_t)address);
 }
 
 static int trim_to(struct pool *pool, size_t keep) {
-    if (!pool)
-        return misuse();
-    trim(pool, keep);
-    return SUCCESS;
+    int code = pool ? capture_check_unsafe_call() : misuse();
+    if (code == SUCCESS && !pool->unsettled)
+        trim(pool, keep);
+    return code;
 }
 
 static int trim_graphs(int device) {

@@ -13,7 +13,7 @@ int pool_free(uint64_t address);
 /* Frees the books of a pool. */
 void pool_empty(struct pool *pool);
 
-/* What a synchronisation does: memory above the release threshold goes back. */
-void pool_trim_to_threshold(struct device *device);
+/* What a synchronisation does: frees before it are final, and memory above the release threshold goes back. */
+void pool_settle(struct device *device);
 
 #endif

@@ -60,7 +60,7 @@ static int synchronize(void *handle) {
     device_touch(device);
     device->counter[PHANTOM_STREAM_SYNC]++;
     events_complete(stream->object.handle);
-    pool_trim_to_threshold(device);
+    pool_settle(device);
     return SUCCESS;
 }
 
@@ -71,7 +71,7 @@ static int synchronize_device(void) {
     device_touch(device_now());
     device_now()->counter[PHANTOM_DEVICE_SYNC]++;
     events_complete(0);
-    pool_trim_to_threshold(device_now());
+    pool_settle(device_now());
     return SUCCESS;
 }
 

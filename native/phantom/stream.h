@@ -5,6 +5,8 @@
 #include "capture.h"
 #include "state.h"
 
+enum { NON_BLOCKING = 1 }; /* flag of a stream that does not wait for the default stream */
+
 struct stream {
     struct object object;
     int device, priority;

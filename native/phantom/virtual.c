@@ -150,11 +150,13 @@ static int release(uint64_t handle) {
     return SUCCESS;
 }
 
+/* A handle is mapped as a whole or not at all. */
 static int map(uint64_t address, size_t size, size_t offset, uint64_t handle) {
     struct physical *physical = held(handle);
-    if (!physical || offset || !whole_pages(address, size) || size > physical->size || !reserved(address, size) ||
-        first_mapping(address, size))
+    if (!physical || !whole_pages(address, size) || !reserved(address, size) || first_mapping(address, size))
         return misuse();
+    if (offset || size != physical->size)
+        return misuse(), NOT_SUPPORTED;
     struct memory *memory = memory_enter(MAPPED, physical->device, address, size);
     if (!memory)
         return OUT_OF_MEMORY;
@@ -164,24 +166,32 @@ static int map(uint64_t address, size_t size, size_t offset, uint64_t handle) {
     return SUCCESS;
 }
 
-/* Whether [address, address + size) consists of mappings without a gap, whole ones where `whole`. */
-static bool mapped(uint64_t address, uint64_t size, bool whole) {
-    uint64_t end = address + size;
-    while (address < end) {
-        struct memory *memory = first_mapping(address, 1);
+static uint64_t end_of(const struct memory *memory) {
+    return memory->place.key + memory->place.tie;
+}
+
+/* Whether no mapping lies across an end of [address, address + size). */
+static bool cuts_nothing(uint64_t address, uint64_t size) {
+    const struct memory *first = first_mapping(address, size), *last = first_mapping(address + size - 1, 1);
+    return (!first || first->place.key >= address) && (!last || end_of(last) <= address + size);
+}
+
+static bool without_gap(uint64_t address, uint64_t size) {
+    for (uint64_t at = address; at < address + size;) {
+        const struct memory *memory = first_mapping(at, 1);
         if (!memory || memory->kind != MAPPED)
             return false;
-        uint64_t memory_end = memory->place.key + memory->place.tie;
-        if (whole && (memory->place.key != address || memory_end > end))
-            return false;
-        address = memory_end;
+        at = end_of(memory);
     }
     return true;
 }
 
+/* The driver is content to unmap a reserved range with holes, even one that is all hole; it is counted all the same. */
 static int unmap(uint64_t address, size_t size) {
-    if (!whole_pages(address, size) || !mapped(address, size, true))
+    if (!whole_pages(address, size) || !reserved(address, size) || !cuts_nothing(address, size))
         return misuse();
+    if (!without_gap(address, size))
+        misuse();
     for (struct memory *memory; (memory = first_mapping(address, size));) {
         struct physical *physical = memory->physical;
         memory_strike(memory);
@@ -192,9 +202,13 @@ static int unmap(uint64_t address, size_t size) {
     return SUCCESS;
 }
 
+/* The driver skips holes here too, as long as there is a mapping. */
 static int set_access(uint64_t address, size_t size, const void *descriptions, size_t count) {
-    if (!descriptions || !count || !whole_pages(address, size) || !mapped(address, size, false))
+    if (!descriptions || !count || !whole_pages(address, size) || !cuts_nothing(address, size) ||
+        !first_mapping(address, size))
         return misuse();
+    if (!without_gap(address, size))
+        misuse();
     device_now()->counter[PHANTOM_SET_ACCESS]++;
     return SUCCESS;
 }
