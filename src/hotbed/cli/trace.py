@@ -49,13 +49,13 @@ def show(file: Path, device: int | None, as_json: bool) -> None:
 def convert(source: Path, target: Path, force: bool) -> None:
     """Write SOURCE with all its devices as a compact .hbt file."""
     from hotbed.cli import printer
-    from hotbed.errors import TraceError
+    from hotbed.errors import UsageError
     from hotbed.trace import load_devices
     from hotbed.trace.compaction import write_compact
     from hotbed.units import format_size
 
     if target.exists() and not force:
-        raise TraceError(f"{target} exists", hint=f"hotbed trace convert --force {source} {target}")
+        raise UsageError(f"{target} exists", hint=f"hotbed trace convert --force {source} {target}")
     traces = load_devices(source)
     write_compact(target, traces)
     before, after = source.stat().st_size, target.stat().st_size

@@ -45,6 +45,9 @@ def beginning(events: Events, order: npt.NDArray[np.intp], final: Sequence[Segme
     free neighbours at once, and in a segment of the large pool (not expandable) every block is larger than
     1 MiB, so a smaller gap belongs to the block before it.
     """
+    if not len(events):
+        live = [block for segment in final for block in segment.blocks if block.state != "inactive"]
+        return Beginning(tuple(final), len(live), sum(block.requested_bytes for block in live), 0)
     first = _first_mentions(events, order)
     ghosts = [*_freed_ghosts(events, first), *_surviving_ghosts(events, first, final)]
     ghosts.sort(key=lambda block: block.address)

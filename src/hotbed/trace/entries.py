@@ -47,7 +47,9 @@ def items(holder: dict[str, Any], key: str) -> list[Any]:
 
 
 def number(holder: dict[str, Any], key: str, where: str) -> int:
-    """The whole number under `key`, 0 where absent. Raises TraceError for other types."""
+    """The whole number under `key`, 0 where absent. Raises TraceError for other types, also of `holder`."""
+    if type(holder) is not dict:
+        raise TraceError(f"{where} is a {type(holder).__name__}, not a dictionary", hint=SNAPSHOT_HINT)
     found = holder.get(key, 0)
     if type(found) is not int:
         raise TraceError(f"{where}: {key!r} is a {type(found).__name__}, not a number", hint=SNAPSHOT_HINT)
@@ -71,15 +73,12 @@ class _Tables:
         return columns_of(zip(*rows, strict=True)) if rows else no_entries()
 
     def row(self, entry: Any, where: str) -> tuple[int, ...]:
-        if type(entry) is not dict:
-            raise TraceError(f"{where} is a {type(entry).__name__}, not a dictionary", hint=SNAPSHOT_HINT)
+        size, time_us = number(entry, "size", where), number(entry, "time_us", where)
         name = entry.get("action")
         if type(name) is not str:
             raise TraceError(f"{where} does not say its action", hint=SNAPSHOT_HINT)
         action = ACTIONS.get(name, int(Action.OTHER))
         address = "device_free" if action == Action.OOM and "device_free" in entry else "addr"
-        size = number(entry, "size", where)
-        time_us = number(entry, "time_us", where)
         if max(size, time_us) >= 1 << 63:
             raise TraceError(f"{where}: a number is out of range", hint=SNAPSHOT_HINT)
         return (
@@ -95,8 +94,7 @@ class _Tables:
         )
 
     def segment(self, segment: Any) -> dict[str, Any]:
-        if type(segment) is not dict:
-            raise TraceError(f"a segment is a {type(segment).__name__}, not a dictionary", hint=SNAPSHOT_HINT)
+        number(segment, "device", "a segment")
         blocks = [
             {**block, "frames": self.stack(block.get("frames"))} if type(block) is dict else block
             for block in items(segment, "blocks")

@@ -41,6 +41,9 @@ _FOREIGN: Final = {
     b"SQLite format 3": ("is an SQLite database", SNAPSHOT_HINT),
 }
 _PIECE: Final = 1 << 20
+_HEAD: Final = 16
+# A byte of zstd can unpack to thousands, all at once.
+_ZSTD_PIECE: Final = 1 << 12
 
 
 @contextmanager
@@ -51,7 +54,7 @@ def open_source(path: Path) -> Iterator[Buffer]:
     compression, and for files that unpack to more than `unpack_limit_bytes()`; OSError where it cannot be read.
     """
     with path.open("rb") as file:
-        head = file.read(16)
+        head = file.read(_HEAD)
         file.seek(0)
         _refuse_foreign(head)
         unpacked = _unpacker(file, head)
@@ -82,11 +85,34 @@ def _unpacker(file: IO[bytes], head: bytes) -> Readable | None:
     if head.startswith(_XZ):
         return lzma.open(file)
     if head.startswith(_ZSTD):
-        # A frame may ask for a window of 2 GiB; zstd's own tool stops at 128 MiB too.
-        return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            file, read_across_frames=True
-        )
+        return _Zstandard(file)
     return None
+
+
+class _Zstandard:
+    """Frames of zstd one after the other; unlike zstandard's own reader it notices a frame that is cut short."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        # A frame may ask for a window of 2 GiB; zstd's own tool stops at 128 MiB too.
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+        self._frame = self._decompressor.decompressobj()
+
+    def read(self, _: int, /) -> bytes:
+        """The next piece, empty at the end. Pieces are as long as a few KiB of input make them."""
+        while True:
+            if self._frame.eof:
+                packed = self._frame.unused_data or self._file.read(_ZSTD_PIECE)
+                if not packed:
+                    return b""
+                self._frame = self._decompressor.decompressobj()
+            else:
+                packed = self._file.read(_ZSTD_PIECE)
+                if not packed:
+                    raise zstandard.ZstdError("a frame is cut short")
+            piece = self._frame.decompress(packed)
+            if piece:
+                return piece
 
 
 def _unpack(unpacked: Readable) -> bytearray:
@@ -94,9 +120,11 @@ def _unpack(unpacked: Readable) -> bytearray:
     content = bytearray()
     try:
         while piece := unpacked.read(_PIECE):
-            if not content:
-                refuse_content(piece[:16])
+            begun = len(content) >= _HEAD
             content += piece
+            if not begun:
+                # What is no trace need not be unpacked to the end.
+                refuse_content(bytes(content[:_HEAD]))
             if len(content) > limit:
                 raise TraceError(
                     f"it unpacks to more than {format_size(limit)}, half of this machine's memory or 16 GiB",
