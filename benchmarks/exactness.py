@@ -13,22 +13,30 @@ import argparse
 import json
 import platform
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hotbed.gpu import find_gpu
-from hotbed.replaying import Outcome, Program, Replayer, compile_trace
+from hotbed.replaying import Job, Outcome, Program, Replayer, compile_trace
 from hotbed.settings import AllocatorSettings, TorchVersion, translate
-from hotbed.trace import Trace, load_trace
+from hotbed.trace import Action, Trace, load_trace
+from hotbed.tuning.variants import with_timing
 from hotbed.units import MIB
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "tests" / "data" / "h200"
 # Their numbers depend on when a side stream finished, or on which address the driver gave again: shown apart.
 UNSTEADY = ("streams", "empty_cache_loop")
+ADDRESS_RULES = ("recorded", "driver", "ascending", "descending")
+TIMINGS = 24
 GPU = "h200"
 
 
@@ -42,6 +50,10 @@ class Row:
     cap_bytes: int | None
     stats: dict[str, int]
     out_of_memory: bool
+
+    @property
+    def backend(self) -> str:
+        return AllocatorSettings.parse(self.settings).backend
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,8 @@ def compare(rows: list[Row], python: str | None, addresses: str = "recorded") ->
     """(torch version, one comparison per row) for the native rows."""
     traces = {name: load_trace(DATA / f"{name}.record.pickle.xz") for name in {row.name for row in rows}}
     programs = {name: compile_trace(trace) for name, trace in traces.items()}
-    with Replayer(find_gpu(GPU), python=python) as replayer:
+    backend = rows[0].backend
+    with Replayer(find_gpu(GPU), python=python, backend=backend) as replayer:
         version = replayer.engine.torch_version
 
         def one(row: Row) -> Comparison:
@@ -126,6 +139,64 @@ def _replay(
     return replayer.replay(trace, program, settings, row.cap_bytes, detail=False, addresses=addresses)
 
 
+def recorded_pointers(python: str | None) -> dict[str, tuple[int, int]]:
+    """For each trace: how many allocations there are, and how many got the recorded address.
+
+    Only up to torch 2.11 do addresses decide between equal blocks, so only there must all agree.
+    """
+    found = {}
+    with Replayer(find_gpu(GPU), python=python) as replayer, tempfile.TemporaryDirectory() as folder:
+        for path in sorted(DATA.glob("*.record.pickle.xz")):
+            trace = load_trace(path)
+            snapshot = Path(folder) / "snapshot.pickle"
+            job = Job(history=True, snapshot_path=str(snapshot))
+            replayer.engine.run(compile_trace(trace), job)
+            truth, replayed = _allocated_addresses(trace), _allocated_addresses(load_trace(snapshot))
+            found[path.name.split(".")[0]] = (len(truth), int((truth == replayed).sum()))
+    return found
+
+
+def _allocated_addresses(trace: Trace) -> npt.NDArray[np.uint64]:
+    return trace.events.address[trace.events.action == Action.ALLOC]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Lowest and highest peak reserved of one row over what a trace cannot tell, beside the card's."""
+
+    name: str
+    tag: str
+    h200_mib: float
+    lowest_mib: float
+    highest_mib: float
+
+    @property
+    def contains(self) -> bool:
+        return self.lowest_mib <= self.h200_mib <= self.highest_mib
+
+
+def spreads(rows: list[Row], python: str | None) -> list[Spread]:
+    """Each row of the unsteady workloads over event times (streams) and over address rules (both)."""
+    found = []
+    with Replayer(find_gpu(GPU), python=python) as replayer:
+        for name in UNSTEADY:
+            trace = load_trace(DATA / f"{name}.record.pickle.xz")
+            program = compile_trace(trace)
+            programs = [program]
+            if program.has_pending_frees:
+                programs += [with_timing(program, seed) for seed in (None, *range(TIMINGS))]
+            for row in (row for row in rows if row.name == name):
+                pending = [
+                    replayer.submit(trace, variant, row.settings, row.cap_bytes, rule)
+                    for variant in programs
+                    for rule in ADDRESS_RULES
+                ]
+                peaks = [result().peak_reserved_bytes / MIB for result in pending]
+                truth = row.stats["reserved_bytes.all.peak"] / MIB
+                found.append(Spread(row.name, row.tag, truth, min(peaks), max(peaks)))
+    return found
+
+
 def known_here(row: Row, version: str) -> bool:
     """Whether the replaying torch knows the row's keys (large_segment_size_mb is new in 2.11)."""
     return "large_segment_size_mb" not in row.settings or TorchVersion.parse(version) >= TorchVersion.parse(
@@ -140,8 +211,10 @@ def summary(comparisons: list[Comparison]) -> dict[str, Any]:
         "verdict_equal": sum(item.verdict_equal for item in comparisons),
         "reserved_equal": sum(error == 0 for error in errors),
         "all_equal": sum(item.all_equal for item in comparisons),
-        "mean_error_percent": round(sum(errors) / len(errors), 4) if errors else None,
-        "max_error_percent": round(max(errors), 3) if errors else None,
+        "lowest_error_percent": round(min(item.error_percent for item in comparisons), 2),
+        "highest_error_percent": round(max(item.error_percent for item in comparisons), 2),
+        "mean_error_percent": round(sum(errors) / len(errors), 4),
+        "max_error_percent": round(max(errors), 3),
     }
 
 
@@ -171,7 +244,8 @@ def differing(comparisons: list[Comparison]) -> list[dict[str, Any]]:
 
 def measure(python: str | None) -> dict[str, Any]:
     started = time.perf_counter()
-    native = [row for row in read_rows("measured.jsonl") if "Async" not in row.settings]
+    rows = read_rows("measured.jsonl")
+    native = [row for row in rows if row.backend == "native"]
     clean = [row for row in native if not is_contaminated(row)]
     version, compared = compare(clean, python)
     steady = [item for item in compared if item.row.name not in UNSTEADY]
@@ -181,10 +255,25 @@ def measure(python: str | None) -> dict[str, Any]:
     groups = {"all clean rows": compared, "without " + " and ".join(UNSTEADY): steady}
     groups |= {f"only {name}": [item for item in unsteady if item.row.name == name] for name in UNSTEADY}
     groups["tuned.jsonl"] = tuned
+    stream_ordered = [row for row in rows if row.backend != "native"]
+    groups["cudaMallocAsync (estimate)"] = compare(stream_ordered, python)[1]
     for title, items in groups.items():
         table(version, title, items)
+    unsteady_rows = [row for row in clean if row.name in UNSTEADY]
+    spread = spreads(unsteady_rows, python)
+    for name in UNSTEADY:
+        mine = [item for item in spread if item.name == name]
+        inside = sum(item.contains for item in mine)
+        print(
+            f"{version:14} {name}: the card's figure lies within the spread in {inside} of {len(mine)} rows"
+        )
+    pointers = recorded_pointers(python)
+    total, equal = (sum(column) for column in zip(*pointers.values(), strict=True))
+    print(f"{version:14} allocations at their recorded address: {equal} of {total}")
     return {
         "torch": version,
+        "recorded_pointers": pointers,
+        "spreads": [{**asdict(item), "contains": item.contains} for item in spread],
         "seconds": round(time.perf_counter() - started, 1),
         "contaminated": [f"{row.name} {row.tag}" for row in native if is_contaminated(row)],
         "groups": {title: summary(items) for title, items in groups.items()},

@@ -43,7 +43,9 @@ class Emitter:
             if value in self.known:
                 return self.get(self.known[value])
             raw = value.encode()
-            self.out += (b"\x8c" + bytes([len(raw)]) if len(raw) < 256 else b"X" + struct.pack("<I", len(raw))) + raw
+            self.out += (
+                b"\x8c" + bytes([len(raw)]) if len(raw) < 256 else b"X" + struct.pack("<I", len(raw))
+            ) + raw
             self.known[value] = self.memoize()
         elif isinstance(value, dict):
             self.out += b"}"

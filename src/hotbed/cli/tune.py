@@ -110,7 +110,7 @@ def _print(found: Recommendation, *, as_json: bool) -> None:
 
 
 def _write(path: Path, found: Recommendation) -> None:
-    from hotbed.settings import MemorySection, write_memory
+    from hotbed.settings.toml import MemorySection, write_memory
 
     choice = found.recommended
     write_memory(

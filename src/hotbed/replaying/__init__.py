@@ -1,6 +1,7 @@
 """Replay: a recorded trace through the installed torch's own allocator on a phantom GPU, to an Outcome."""
 
 from hotbed.replaying.api import Replayer, gpu_for, replay
+from hotbed.replaying.engine import Job
 from hotbed.replaying.outcome import Cost, Fragmentation, FreeMemory, OomPoint, Outcome, Timeline
 from hotbed.replaying.program import Program, compile_trace
 from hotbed.replaying.steps import Steps
@@ -9,6 +10,7 @@ __all__ = [
     "Cost",
     "Fragmentation",
     "FreeMemory",
+    "Job",
     "OomPoint",
     "Outcome",
     "Program",

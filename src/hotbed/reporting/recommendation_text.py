@@ -23,7 +23,8 @@ def recommendation_text(found: Recommendation, environment_name: str) -> Rendera
     parts: list[RenderableType] = [
         _summary(found),
         Text(""),
-        Text(_paste(found, environment_name)),
+        # Not folded: a line to paste must stay one line.
+        Text(_paste(found, environment_name), no_wrap=True, overflow="ignore"),
         Text(""),
         _front(found),
     ]
@@ -38,7 +39,8 @@ def recommendation_text(found: Recommendation, environment_name: str) -> Rendera
 def _summary(found: Recommendation) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("", "MiB", "over bound", "driver calls", "ms a step", "settings"):
-        table.add_column(heading, justify="left" if heading in ("", "settings") else "right")
+        left = heading in ("", "settings")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=not left, overflow="fold")
     table.add_row(
         "lower bound (live bytes)", _mib(found.lower_bound_bytes), "", "", "", "no settings can do better"
     )
@@ -90,7 +92,8 @@ def _front(found: Recommendation) -> Table:
     )
     table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False)
     for heading in ("MiB", "driver calls", "ms in all", "ms a step", "cap MiB", "settings"):
-        table.add_column(heading, justify="left" if heading == "settings" else "right")
+        left = heading == "settings"
+        table.add_column(heading, justify="left" if left else "right", no_wrap=not left, overflow="fold")
     for choice in _thinned(found.front):
         table.add_row(
             _mib(choice.peak_reserved_bytes),
