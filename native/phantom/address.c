@@ -25,7 +25,7 @@ void address_reset(struct address_space *space, bool all) {
     free(space->slots);
     space->slots = NULL;
     space->slot_count = space->slot_room = 0;
-    space->slot_bytes = 0;
+    space->slot_bytes = space->largest_gap = 0;
     space->ascending = ASCENDING_START;
     space->descending = space->top = TOP_START;
     space->lowest = UINT64_MAX;
@@ -75,12 +75,32 @@ static uint64_t slot_place(const struct address_space *space, uint64_t size, uin
     return (high - size) & ~(align - 1);
 }
 
-static uint64_t driver_take(struct address_space *space, uint64_t bytes) {
+/* A left-over part of a slot, lowest address first; 0 if none is large enough. */
+static uint64_t left_over_take(struct address_space *space, uint64_t bytes) {
+    uint64_t largest = 0;
+    if (space->largest_gap < bytes)
+        return 0;
     for (int i = space->slot_count - 1; i >= 0; i--) {
-        uint64_t address = slot_take(&space->slots[i], bytes);
+        struct slot *slot = &space->slots[i];
+        uint64_t address = slot->gap >= bytes ? slot_take(slot, bytes) : 0;
         if (address)
             return address;
+        if (slot->gap > largest)
+            largest = slot->gap;
     }
+    space->largest_gap = largest;
+    return 0;
+}
+
+static void note_gap(struct address_space *space, const struct slot *slot) {
+    if (space->largest_gap < slot->gap)
+        space->largest_gap = slot->gap;
+}
+
+static uint64_t driver_take(struct address_space *space, uint64_t bytes) {
+    uint64_t address = left_over_take(space, bytes);
+    if (address)
+        return address;
     uint64_t align = bytes <= PAGE_BYTES ? SMALL_SLOT_BYTES : SLOT_BYTES;
     uint64_t size = (bytes + align - 1) / align * align;
     struct slot *slots = slot_grow(space->slots, space->slot_count, &space->slot_room, sizeof *slots);
@@ -89,9 +109,11 @@ static uint64_t driver_take(struct address_space *space, uint64_t bytes) {
     space->slots = slots;
     int at;
     uint64_t begin = slot_place(space, size, align, &at);
-    struct slot slot = {.begin = begin, .end = begin + size, .gap = size};
+    struct slot slot = {.begin = begin, .end = begin + size};
     if (!slot_take(&slot, bytes))
         return 0;
+    slot.gap = size - bytes;
+    note_gap(space, &slot);
     memmove(slots + at + 1, slots + at, (size_t)(space->slot_count - at) * sizeof *slots);
     slots[at] = slot;
     space->slot_count++;
@@ -112,8 +134,10 @@ static void driver_give_back(struct address_space *space, uint64_t address) {
         return;
     struct slot *slot = &space->slots[low];
     slot_give_back(slot, address);
-    if (slot->count)
+    if (slot->count) {
+        note_gap(space, slot);
         return;
+    }
     space->slot_bytes -= slot->end - slot->begin;
     free(slot->used);
     space->slot_count--;

@@ -25,6 +25,7 @@ struct address_space {
     struct slot *slots;             /* of the driver rule, highest address first */
     int slot_count, slot_room;
     uint64_t slot_bytes;
+    uint64_t largest_gap; /* no slot has a larger one */
     struct recording recording;
 };
 

@@ -33,6 +33,7 @@ enum phantom_counter {
     PHANTOM_FREE_BYTES,      /* sum over cudaFree */
     PHANTOM_CREATE_BYTES,    /* sum over cuMemCreate */
     PHANTOM_HOST_BYTES,      /* pinned host bytes in use now */
+    PHANTOM_RESERVE_BYTES,   /* sum over cuMemAddressReserve */
     PHANTOM_COUNTERS         /* how many there are */
 };
 

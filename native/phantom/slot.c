@@ -31,8 +31,6 @@ static bool use(struct slot *slot, int at, uint64_t begin, uint64_t bytes) {
 
 uint64_t slot_take(struct slot *slot, uint64_t bytes) {
     uint64_t begin = slot->begin, largest = 0;
-    if (slot->gap < bytes)
-        return 0;
     for (int i = 0; i <= slot->count; i++) {
         uint64_t end = i < slot->count ? slot->used[i].begin : slot->end;
         if (end - begin >= bytes)
@@ -52,7 +50,10 @@ void slot_give_back(struct slot *slot, uint64_t address) {
         at++;
     if (at == slot->count)
         return;
+    uint64_t begin = at ? slot->used[at - 1].end : slot->begin;
+    uint64_t end = at + 1 < slot->count ? slot->used[at + 1].begin : slot->end;
     slot->count--;
     memmove(slot->used + at, slot->used + at + 1, (size_t)(slot->count - at) * sizeof *slot->used);
-    slot->gap = slot->end - slot->begin;
+    if (slot->gap < end - begin)
+        slot->gap = end - begin;
 }

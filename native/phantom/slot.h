@@ -17,7 +17,7 @@ struct slot {
 /* An array with room for one more item; NULL without host memory. */
 void *slot_grow(void *array, int count, int *room, uint64_t item_bytes);
 
-/* The lowest free part of `bytes`; 0 if there is none, or no host memory. */
+/* The lowest free part of `bytes`; 0 if there is none, or no host memory. Makes `gap` exact where it finds none. */
 uint64_t slot_take(struct slot *slot, uint64_t bytes);
 
 /* Frees the part that begins at `address`. */

@@ -35,7 +35,7 @@ int small_take(uint64_t size, uint64_t *address) {
     uint64_t bytes = (size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
     *address = 0;
     for (int i = 0; i < count && !*address; i++)
-        *address = pages[i].device == current_device ? slot_take(&pages[i].slot, bytes) : 0;
+        *address = pages[i].device == current_device && pages[i].slot.gap >= bytes ? slot_take(&pages[i].slot, bytes) : 0;
     if (*address)
         return SUCCESS;
     struct page *page = add_page();

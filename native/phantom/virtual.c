@@ -89,6 +89,7 @@ static int reserve(uint64_t *out, size_t size, size_t align) {
     if (!*out)
         return OUT_OF_MEMORY;
     device_now()->counter[PHANTOM_RESERVE]++;
+    device_now()->counter[PHANTOM_RESERVE_BYTES] += size;
     return SUCCESS;
 }
 

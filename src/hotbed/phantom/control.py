@@ -55,6 +55,7 @@ class Counters:
     free_bytes: int
     create_bytes: int
     host_bytes: int
+    reserve_bytes: int
 
 
 _COUNTERS = len(fields(Counters))
