@@ -10,10 +10,11 @@
 #define DEPTH 16
 /* Short references to long keys grow: a block of 30 bytes becomes 150. More than this is a bomb. */
 #define GROWTH 16
+#define LONGEST ((uint64_t)1 << 28)
 
 static void put_bytes(struct machine *m, const void *bytes, uint64_t length)
 {
-    if (m->rest.count + length > m->bytes * GROWTH + 65536)
+    if (m->rest.count + length > m->bytes * GROWTH + 65536 || m->rest.count + length > LONGEST)
         give_up(m, SNAPSHOT_UNSUPPORTED);
     grow(m, &m->rest, length + 1);
     memcpy((char *)m->rest.items + m->rest.count, bytes, length);

@@ -12,6 +12,8 @@ from hotbed.trace.refusals import SNAPSHOT_HINT, Refusal
 ACTIONS: Final = {action.name.lower(): int(action) for action in Action if action is not Action.OTHER}
 NO_COMPILE_CONTEXT: Final = "N/A"
 _MASK: Final = (1 << 64) - 1
+# Segments of a hostile file may share one long list of blocks; a full 192 GB device has some 100,000.
+_MAX_BLOCKS: Final = 1 << 22
 
 
 def raw_from_value(value: Any) -> RawSnapshot:
@@ -65,6 +67,7 @@ class _Tables:
         self.pools: dict[tuple[int, int], int] = {}
         # Frames and stacks are shared objects in the pickle: look each up once. The snapshot keeps them alive.
         self.known: dict[int, Any] = {}
+        self.blocks = 0
 
     def columns(self, device: int, entries: Any) -> RawColumns:
         if type(entries) is not list:
@@ -95,6 +98,9 @@ class _Tables:
 
     def segment(self, segment: Any) -> dict[str, Any]:
         number(segment, "device", "a segment")
+        self.blocks += len(items(segment, "blocks"))
+        if self.blocks > _MAX_BLOCKS:
+            raise TraceError(f"the memory map has more than {_MAX_BLOCKS} blocks", hint=SNAPSHOT_HINT)
         blocks = [
             {**block, "frames": self.stack(block.get("frames"))} if type(block) is dict else block
             for block in items(segment, "blocks")

@@ -12,13 +12,19 @@ from hotbed.trace.native import read_native
 from hotbed.trace.opcodes import read_plain_pickle
 from hotbed.trace.reader import defects_of, read_hbt
 from hotbed.trace.snapshot import devices_in, trace_of
-from hotbed.trace.source import open_source
+from hotbed.trace.source import open_source, unpack_limit_bytes
+from hotbed.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
     from hotbed.trace.model import Trace
+    from hotbed.trace.raw import RawSnapshot
+    from hotbed.trace.source import Buffer
+
+# Python objects of a snapshot take about this much more memory than the pickle.
+_OBJECT_FACTOR = 10
 
 
 def load_trace(path: str | PathLike[str], device: int | None = None) -> Trace:
@@ -53,10 +59,20 @@ def _load(path: Path, choose: Callable[[list[int]], list[int]]) -> list[Trace]:
                 found = {trace.device: trace for trace in read_hbt(data, str(path))}
                 order = sorted(found, key=lambda device: (-len(found[device].events), device))
                 return [found[device] for device in choose(order)]
-            raw = read_native(data) or raw_from_value(read_plain_pickle(data))
+            raw = read_native(data) or _read_slowly(data)
         return [trace_of(raw, device, str(path)) for device in choose(list(devices_in(raw)))]
     except TraceError as error:
         raise TraceError(f"{path}: {error.message}", hint=error.hint) from error
+
+
+def _read_slowly(data: Buffer) -> RawSnapshot:
+    """What the native reader leaves over: protocol 0, oddities, and everything where it was not built."""
+    if len(data) * _OBJECT_FACTOR > 2 * unpack_limit_bytes():
+        raise TraceError(
+            f"reading {format_size(len(data))} without the native reader would take more memory than there is",
+            hint="use a hotbed wheel for Linux, and a snapshot as torch.cuda.memory._dump_snapshot writes it",
+        )
+    return raw_from_value(read_plain_pickle(data))
 
 
 def _known(device: int, known: list[int]) -> int:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from snapshots_made import BASE, MIB, TIME, block, entry, loaded, segment, snapshot, timed
 
 from hotbed.trace import Action, Block, load_trace
 from hotbed.trace.beginning import beginning
 from hotbed.trace.pools import by_address
-from snapshots_made import BASE, MIB, TIME, block, entry, loaded, segment, snapshot, timed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
 def cut(events: Events, start: int) -> Events:
     """The events from `start` on, as a ring keeps them."""
-    names = ("action", "address", "size", "stream", "pool", "time_us", "stack", "metadata", "step", "category")
+    names = (
+        "action",
+        "address",
+        "size",
+        "stream",
+        "pool",
+        "time_us",
+        "stack",
+        "metadata",
+        "step",
+        "category",
+    )
     return replace(events, **{name: getattr(events, name)[start:] for name in names}, compile_context=None)
 
 
@@ -30,7 +41,10 @@ def state_before(trace: Trace, start: int) -> tuple[dict[int, tuple[int, str]], 
     segments: dict[int, int] = {}
     events = trace.events
     for action, address, size in zip(
-        events.action[:start].tolist(), events.address[:start].tolist(), events.size[:start].tolist(), strict=True
+        events.action[:start].tolist(),
+        events.address[:start].tolist(),
+        events.size[:start].tolist(),
+        strict=True,
     ):
         if action == Action.ALLOC:
             blocks[address] = (size, "active_allocated")
@@ -47,7 +61,9 @@ def state_before(trace: Trace, start: int) -> tuple[dict[int, tuple[int, str]], 
 
 @pytest.mark.parametrize("name", ["streams", "empty_cache_loop", "graphs", "unet_mixed"])
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
-def test_the_beginning_of_a_cut_history_is_what_the_lost_events_made(name: str, part: float, data: Path) -> None:
+def test_the_beginning_of_a_cut_history_is_what_the_lost_events_made(
+    name: str, part: float, data: Path
+) -> None:
     trace = load_trace(data / "h200" / f"{name}.record.pickle.xz")
     start = int(len(trace.events) * part)
     kept = cut(trace.events, start)
@@ -81,7 +97,9 @@ def test_pages_of_expandable_segments_are_unmapped_and_mapped_again_backwards(tm
     )
     held = [
         segment(BASE, [block(BASE, page)], is_expandable=True),
-        segment(BASE + 2 * page, [block(BASE + 2 * page, page, page, "active_allocated")], is_expandable=True),
+        segment(
+            BASE + 2 * page, [block(BASE + 2 * page, page, page, "active_allocated")], is_expandable=True
+        ),
     ]
     trace = loaded(snapshot(entries, held), tmp_path)
     (before,) = trace.initial_segments
@@ -91,7 +109,9 @@ def test_pages_of_expandable_segments_are_unmapped_and_mapped_again_backwards(tm
 
 def test_what_is_missing_is_said_in_numbers(tmp_path: Path) -> None:
     held = [block(BASE, MIB, MIB, "active_allocated"), block(BASE + MIB, MIB, MIB - 3)]
-    entries = timed([entry("free_requested", BASE + MIB, MIB - 3), entry("free_completed", BASE + MIB, MIB - 3)])
+    entries = timed(
+        [entry("free_requested", BASE + MIB, MIB - 3), entry("free_completed", BASE + MIB, MIB - 3)]
+    )
     trace = loaded(snapshot(entries, [segment(BASE, held)]), tmp_path)
     (sentence,) = trace.missing
     assert "2 blocks (2.0 MiB) in 1 segments (2 MiB) were already there" in sentence
@@ -105,7 +125,9 @@ def test_blocks_in_no_known_segment_are_counted_as_missing(tmp_path: Path) -> No
 
 
 def test_a_ring_that_was_made_smaller_shows_as_time_going_backwards(tmp_path: Path) -> None:
-    entries = timed([entry("segment_alloc", BASE, 2 * MIB), entry("alloc", BASE, 512), entry("snapshot", 0, 512)])
+    entries = timed(
+        [entry("segment_alloc", BASE, 2 * MIB), entry("alloc", BASE, 512), entry("snapshot", 0, 512)]
+    )
     entries[2]["time_us"] = TIME - 5000
     held = segment(BASE, [block(BASE, 512, 512, "active_allocated"), block(BASE + 512, 2 * MIB - 512)])
     trace = loaded(snapshot(entries, [held]), tmp_path)

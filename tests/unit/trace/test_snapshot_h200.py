@@ -15,10 +15,20 @@ from hotbed.trace.overview import overview
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = (
-    "bert_large bert_varlen detection empty_cache_loop graphs kv_serving leak llama_ckpt resnet50 streams "
-    "token_budget unet_mixed"
-).split()
+NAMES = [
+    "bert_large",
+    "bert_varlen",
+    "detection",
+    "empty_cache_loop",
+    "graphs",
+    "kv_serving",
+    "leak",
+    "llama_ckpt",
+    "resnet50",
+    "streams",
+    "token_budget",
+    "unet_mixed",
+]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +71,9 @@ def test_captured_graphs_keep_their_private_pools(data: Path) -> None:
     for segment in trace.segments:
         for block in segment.blocks:
             if block.state == "active_allocated":
-                (found,) = np.flatnonzero((events.address == block.address) & (events.action == Action.ALLOC))[-1:]
+                (found,) = np.flatnonzero(
+                    (events.address == block.address) & (events.action == Action.ALLOC)
+                )[-1:]
                 assert trace.pools[events.pool[found]] == segment.pool
 
 

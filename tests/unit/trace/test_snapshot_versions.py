@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zstandard
+from snapshots_made import BASE, MIB, TIME, block, entry, loaded, same, segment, snapshot, timed
 
 from hotbed.errors import TraceError
 from hotbed.trace import Action, Block, load_devices, load_trace
-from snapshots_made import BASE, MIB, TIME, block, entry, loaded, same, segment, snapshot, timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,11 @@ ALLOCATION = [
     entry("free_requested", BASE, 1000),
     entry("free_completed", BASE, 1000),
 ]
-BLOCKS = [block(BASE, 1024, 1000), block(BASE + 1024, 512, 512, "active_allocated"), block(BASE + 1536, 2 * MIB - 1536)]
+BLOCKS = [
+    block(BASE, 1024, 1000),
+    block(BASE + 1024, 512, 512, "active_allocated"),
+    block(BASE + 1536, 2 * MIB - 1536),
+]
 
 
 def test_torch_2_1_without_times_addresses_and_settings(tmp_path: Path) -> None:
@@ -54,7 +58,12 @@ def test_a_pool_that_only_the_final_map_names_holds_since_its_memory_was_taken(t
 
 def test_metadata_compile_context_and_unknown_keys(tmp_path: Path) -> None:
     entries = timed(ALLOCATION)
-    entries[1] |= {"user_metadata": "step 3", "compile_context": "[1/0]", "internal_metadata": "x", "forward_frames": []}
+    entries[1] |= {
+        "user_metadata": "step 3",
+        "compile_context": "[1/0]",
+        "internal_metadata": "x",
+        "forward_frames": [],
+    }
     entries[2] |= {"user_metadata": "", "compile_context": "N/A"}
     trace = loaded(snapshot(entries, [segment(BASE, BLOCKS)], host_traces=[[]], host_segments=[]), tmp_path)
     assert trace.events.compile_context is not None
@@ -80,7 +89,9 @@ def test_addresses_and_streams_use_all_64_bits(tmp_path: Path) -> None:
 
 
 def test_several_devices(tmp_path: Path) -> None:
-    value = snapshot(timed(ALLOCATION[:1]), [segment(BASE, BLOCKS, device=2), segment(BASE, BLOCKS, device=1)])
+    value = snapshot(
+        timed(ALLOCATION[:1]), [segment(BASE, BLOCKS, device=2), segment(BASE, BLOCKS, device=1)]
+    )
     value["device_traces"] += [timed(ALLOCATION), []]
     trace = loaded(value, tmp_path)
     assert (trace.device, trace.other_devices, len(trace.events)) == (1, (0,), 5)
