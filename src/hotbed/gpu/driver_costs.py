@@ -39,7 +39,7 @@ class DriverCosts:
     """Costs of the seven calls by which torch gets and returns device memory.
 
     `set_access` is for each page that a call opens, not for each call: on an H200 one call over 16 pages of 20 MiB
-    took 18 times as long as one over a single page. `gpu_name` is the card the figures belong to and `source` says in
+    took 16 times as long as one over a single page. `gpu_name` is the card the figures belong to and `source` says in
     words where they come from;
     `is_substitute` is True when they belong to another card than the one asked for.
     """
