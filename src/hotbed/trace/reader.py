@@ -65,7 +65,7 @@ class _Recording:
     devices: dict[int, _Device] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     complete: bool = False
-    budget: int = field(default_factory=unpack_limit_bytes)
+    budget: int = 0
 
     def device(self, payload: bytes) -> _Device:
         return self.devices.setdefault(_prefix(payload), _Device())
@@ -98,7 +98,7 @@ def defects_of(data: Buffer) -> list[str]:
 
 
 def _read(data: Buffer) -> _Recording:
-    recording = _Recording()
+    recording = _Recording(budget=unpack_limit_bytes())
     for chunk in walk(data):
         if isinstance(chunk, Tail):
             recording.missing.append(_tail(chunk))
@@ -113,7 +113,7 @@ def _read(data: Buffer) -> _Recording:
             recording.spend(len(chunk.payload))
             if handler is not None:
                 handler(recording, chunk.payload)
-        except (DamagedError, ValueError, IndexError, RecursionError) as error:
+        except (DamagedError, ValueError, IndexError, RecursionError, AttributeError) as error:
             recording.missing.append(
                 f"the chunk at byte {chunk.offset} is damaged ({error}); what follows is left out"
             )
@@ -148,6 +148,10 @@ def _meta(recording: _Recording, payload: bytes) -> None:
 
 
 def _done(recording: _Recording, payload: bytes) -> None:
+    promised = json.loads(payload).get("events")
+    found = sum(len(chunk["action"]) for device in recording.devices.values() for chunk in device.events)
+    if promised != found:
+        raise DamagedError(f"{promised} events were written, {found} are there")
     recording.complete = True
 
 

@@ -41,7 +41,7 @@ class Tables:
         return self.pools.setdefault((first, second), len(self.pools))
 
     def new(self) -> Iterable[tuple[bytes, bytes]]:
-        """(chunk type, payload) of everything added since the last call."""
+        """(chunk type, payload) of everything that is new; a payload counts as written once the next is asked for."""
         for name, kind, payload_of in (
             ("strings", layout.STRINGS, strings_payload),
             ("frames", layout.FRAMES, frames_payload),
@@ -51,9 +51,10 @@ class Tables:
             entries: Any = getattr(self, name)
             first = self.written[name]
             if len(entries) > first:
-                self.written[name] = len(entries)
+                added = len(entries)
                 # Dicts keep the order of insertion, so the new entries are the last ones.
                 yield kind, layout.PREFIX.pack(first) + payload_of(list(entries)[first:])
+                self.written[name] = added
 
     def memory_map(self, segments: Iterable[Segment], stacks: Sequence[int]) -> bytes:
         rows = [array(code) for _, code, _ in layout.SEGMENT_COLUMNS]

@@ -124,9 +124,9 @@ class TraceWriter:
             for device, columns in self._events.items():
                 if not columns[0]:
                     continue
-                self._count += len(columns[0])
                 payload = layout.PREFIX.pack(device) + layout.plain_table(layout.EVENT_COLUMNS, columns)
                 self._append(layout.chunk(layout.EVENTS, payload))
+                self._count += len(columns[0])
                 for column in columns:
                     del column[:]
             self._pending = 0
@@ -136,6 +136,7 @@ class TraceWriter:
         with self._lock:
             if self._closed or os.getpid() != self._owner:
                 return
+            self.flush()
             self._write(layout.DONE, json.dumps({"events": self._count}).encode())
             self._closed = True
             os.close(self._file)
