@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CAP_STEP_BYTES = 2 * MIB
 """caps are whole multiples of this, the unit in which the allocator takes memory"""
 _CAP_TOLERANCE = 0.002
+_SECOND_TRY = 0.985
 _FRONT_SHARES = (1.005, 1.01, 1.02, 1.03, 1.05, 1.08, 1.12, 1.2)
 _BASES_FROM_GRID = 3
 _ROUNDS = 2
@@ -44,6 +45,7 @@ def search(evaluator: Evaluator, space: Space, limits: Limits) -> None:
     grid, subjects = space.without_cap(), len(evaluator.subjects)
     evaluator.expected_replays = subjects * (len(grid) + _REPLAYS_AFTER_GRID)
     evaluator.evaluate_all([Candidate(settings) for settings in grid])
+    _refine_without_cap(evaluator, space, limits)
     best: Evaluation | None = None
     for settings in _bases(evaluator, space, limits):
         best = _improved(evaluator, settings, limits, best)
@@ -56,6 +58,19 @@ def search(evaluator: Evaluator, space: Space, limits: Limits) -> None:
         if best is before:
             break
     _fill_front(evaluator, best)
+
+
+def _refine_without_cap(evaluator: Evaluator, space: Space, limits: Limits) -> None:
+    """Changes one key at a time of the best settings without a cap, as long as that helps."""
+    for _ in range(_ROUNDS):
+        accepted = [known for known in evaluator.fitting() if limits.accept(known)]
+        best = min(accepted, key=lambda known: known.choice.peak_reserved_bytes, default=None)
+        if best is None or best.candidate.cap_bytes is not None:
+            return
+        before = len(evaluator.known)
+        evaluator.evaluate_all([Candidate(settings) for settings in space.neighbours(best.candidate.settings)])
+        if len(evaluator.known) == before:
+            return
 
 
 def _bases(evaluator: Evaluator, space: Space, limits: Limits) -> list[AllocatorSettings]:
@@ -82,9 +97,13 @@ def _improved(
         target = best.candidate.cap_bytes - tolerance
     if target < low:
         return best
-    first = evaluator.evaluate(Candidate(settings, target))
-    if not limits.accept(first):
+    # Acceptance is not monotone in the cap (releases fall differently), so a refusal at one cap proves little.
+    tries = dict.fromkeys((target, rounded_up(int(target * _SECOND_TRY))))
+    found = evaluator.evaluate_all([Candidate(settings, cap) for cap in tries if cap >= low])
+    accepted = [evaluation for evaluation in found if limits.accept(evaluation)]
+    if not accepted:
         return best
+    first = accepted[-1]
     return smallest_cap(
         settings, first, low, tolerance, lambda caps: _accepted(evaluator, settings, limits, caps)
     )

@@ -66,15 +66,14 @@ class Space:
         """`settings` with one key changed."""
         axes: dict[str, tuple[Any, ...]] = {
             "expandable_segments": (False, True),
-            "large_segment_size_mb": (None, 12, 32, 64, 128, 256),
+            "large_segment_size_mb": (None, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256),
             "max_split_size_mb": (None, 32, 64, 128, 256, 512, 1024),
             "max_non_split_rounding_mb": (None, 64, 256),
             "garbage_collection_threshold": (None, 0.5, 0.7, 0.9),
             "roundup_power2_divisions": (None, 2, 4, 8, 16, _FINE),
         }
-        named = settings.named()
-        changed = [{**named, key: value} for key, values in axes.items() for value in values]
-        return [other for other in self._allowed(changed) if other != settings]
+        changed = [settings.replace(**{key: value}) for key, values in axes.items() for value in values]
+        return [other for other in dict.fromkeys(changed) if other != settings and self.allows(other)]
 
     def _allowed(self, grid: Iterable[dict[str, Any]]) -> Iterator[AllocatorSettings]:
         """Of `grid` what this torch accepts, each once."""
