@@ -72,7 +72,9 @@ answer(joined=joined, left=left)
     ],
     ids=["synchronize", "item", "unjoined"],
 )
-def test_what_a_capture_forbids_is_the_error_that_cuda_gives(on_phantom: Server, forbidden: str, message: str) -> None:
+def test_what_a_capture_forbids_is_the_error_that_cuda_gives(
+    on_phantom: Server, forbidden: str, message: str
+) -> None:
     result = on_phantom(f"""
 x = torch.ones(1000, device="cuda")
 side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()

@@ -17,7 +17,8 @@ GIB = 1 << 30
 
 def test_the_stream_ordered_backend_counts_and_gives_back(on_phantom: Server) -> None:
     # The backend is chosen when torch is loaded, so this program starts an interpreter of its own.
-    result = on_phantom("""
+    result = on_phantom(
+        """
 import subprocess
 child = '''
 import json, torch
@@ -44,7 +45,9 @@ env = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
 done = subprocess.run([sys.executable, "-W", "ignore", "-c", child], capture_output=True, text=True, env=env)
 assert done.returncode == 0, done.stderr
 answer(**json.loads(done.stdout))
-""", total=GIB)
+""",
+        total=GIB,
+    )
     assert result.backend == "cudaMallocAsync"
     assert result.now == [200 * MIB, 224 * MIB]
     assert result.after == [0, 0, GIB]
@@ -69,7 +72,8 @@ answer(values=values, pinned=pinned.is_pinned(), plain=torch.arange(3).is_pinned
 
 
 def test_each_device_has_its_own_memory(on_phantom: Server) -> None:
-    result = on_phantom("""
+    result = on_phantom(
+        """
 a = torch.ones(30 * MIB, dtype=torch.uint8, device="cuda:1")
 b = a.to("cuda:3")
 with torch.cuda.device(2):
@@ -77,7 +81,9 @@ with torch.cuda.device(2):
 names = {torch.cuda.get_device_properties(i).uuid.bytes[-1] for i in range(4)}
 answer(count=torch.cuda.device_count(), used=[used(i) for i in range(4)], free=free, total=total, distinct=len(names),
        peers=torch.cuda.can_device_access_peer(0, 1), misuses=phantom.counters().misuses)
-""", count=4)
+""",
+        count=4,
+    )
     assert result.count == 4
     assert result.used == [0, 30 * MIB, 0, 30 * MIB]
     assert result.free == result.total == 16 * GIB
@@ -87,7 +93,8 @@ answer(count=torch.cuda.device_count(), used=[used(i) for i in range(4)], free=f
 
 
 def test_cuda_visible_devices_chooses_and_nvml_still_sees_all(on_phantom: Server) -> None:
-    result = on_phantom("""
+    result = on_phantom(
+        """
 import ctypes
 nvml = ctypes.CDLL("libnvidia-ml.so.1")
 seen = ctypes.c_uint()
@@ -95,7 +102,10 @@ nvml.nvmlInit_v2()
 nvml.nvmlDeviceGetCount_v2(ctypes.byref(seen))
 uuid = torch.cuda.get_device_properties(0).uuid.bytes[-1]
 answer(count=torch.cuda.device_count(), first=uuid, nvml=seen.value, capability=torch.cuda.get_device_capability())
-""", count=4, env={"CUDA_VISIBLE_DEVICES": "2,0"})
+""",
+        count=4,
+        env={"CUDA_VISIBLE_DEVICES": "2,0"},
+    )
     assert result.count == 2
     assert result.first == 2
     assert result.nvml == 4

@@ -55,7 +55,8 @@ answer(before=before, after=event.query(), syncs=phantom.counters().stream_syncs
 
 
 def test_out_of_memory_waits_for_pending_blocks(on_phantom: Server) -> None:
-    result = on_phantom("""
+    result = on_phantom(
+        """
 side = torch.cuda.Stream()
 tensor = torch.empty(700 * MIB, dtype=torch.uint8, device="cuda")
 tensor.record_stream(side)
@@ -63,7 +64,9 @@ phantom.hold_events(True)
 del tensor
 address = device_bytes(600 * MIB)
 answer(used=used(), waits=phantom.counters().event_syncs, syncs=stat("num_sync_all_streams"), ooms=stat("num_ooms"))
-""", total=1 << 30)
+""",
+        total=1 << 30,
+    )
     assert result.used == 600 * MIB
     assert result.waits == 1
     assert result.syncs == 1

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Group
     from rich.table import Table
 
     from hotbed.gpu import Gpu
@@ -24,14 +23,10 @@ Examples:
   hotbed phantom check --torch ~/env/bin/python
 """
 gpu_option = click.option(
-    "--gpu", "gpu_name", metavar="NAME", help="Which GPU to be (see hotbed gpus). [default: h200]"
+    "--gpu", "gpu_name", metavar="NAME", help="Which GPU (see hotbed gpus). [default: h200]"
 )
-gpus_option = click.option(
-    "--gpus", "count", default=1, show_default=True, help="How many of them, up to 64."
-)
-total_option = click.option(
-    "--total", metavar="SIZE", help="Memory of each, instead of the GPU's own, e.g. 15GiB."
-)
+gpus_option = click.option("--gpus", "count", default=1, show_default=True, help="How many, up to 64.")
+total_option = click.option("--total", metavar="SIZE", help="Memory of each, instead of its own: 15GiB.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -59,9 +54,7 @@ def run(gpu_name: str | None, count: int, total: str | None, argv: tuple[str, ..
 
 
 @command.command()
-@click.option(
-    "--torch", "python", metavar="PYTHON", default=sys.executable, help="Python whose torch to look at."
-)
+@click.option("--torch", "python", metavar="PYTHON", default=sys.executable, help="Look at this one's torch.")
 @json_option
 def check(python: str, as_json: bool) -> None:
     """Compare what an installed torch needs of CUDA with what the phantom has.
@@ -104,15 +97,13 @@ def _gpu(name: str | None, total: str | None) -> Gpu:
     return replace(gpu, total_bytes=parse_size(total), nvml_total_bytes=None) if total else gpu
 
 
-def _coverage_text(found: Coverage) -> Group:
-    from rich.console import Group
-
-    lines = [f"torch {found.torch_version}: {len(found.modelled)} CUDA entry points are modelled"]
-    if found.stubs:
-        lines.append(f"{len(found.stubs)} fail by name when called: {', '.join(found.stubs)}")
-    if found.uncovered:
-        lines.append(f"{len(found.uncovered)} would reach a real library: {', '.join(found.uncovered)}")
-    return Group(*lines)
+def _coverage_text(found: Coverage) -> str:
+    parts = (
+        (found.modelled, "{} CUDA entry points of torch " + found.torch_version + " are modelled"),
+        (found.stubs, "{} fail when called, and are named then: {}"),
+        (found.uncovered, "{} would reach a real library: {}"),
+    )
+    return "\n".join(words.format(len(names), ", ".join(names)) for names, words in parts if names)
 
 
 def _nvml_table(gpus: tuple[SeenGpu, ...]) -> Table:
