@@ -18,6 +18,7 @@ _SWINGS = (0.02, 0.04, 0.08, 0.12, 0.2, 0.3, 0.4)
 _MIN_STEPS = 4
 # Allocations per step may vary this much (standard deviation over mean) before the swings are no steps.
 _MAX_VARIATION = 0.25
+_CLEARLY = 0.01
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,26 @@ def _most_regular(trace: Trace) -> list[int]:
     if not len(live):
         return []
     made = (trace.events.action == Action.ALLOC).cumsum()
+    found = [(_variation(made, starts), starts) for starts in _swings(live)]
     best: tuple[float, list[int]] = (_MAX_VARIATION, [])
+    # Deep swings first: a shallow one, of which a step has several, must be clearly more regular.
+    for variation, starts in reversed(found):
+        if variation < best[0] - _CLEARLY:
+            best = variation, starts
+    return best[1]
+
+
+def _swings(live: npt.NDArray[np.int64]) -> list[list[int]]:
+    """For each depth of swing, shallow first, the indices at which the curve begins to rise."""
+    swings = []
     indices, values = list(range(len(live))), live.tolist()
     for share in _SWINGS:
         turns = _turning_points(values, share * int(live.max()))
         indices, values = [indices[turn] for turn in turns], [values[turn] for turn in turns]
-        starts = [
-            index for index, here, after in zip(indices, values, values[1:], strict=False) if after > here
-        ]
-        best = min(best, (_variation(made, starts), starts), key=lambda pair: pair[0])
-    return best[1]
+        swings.append(
+            [index for index, here, after in zip(indices, values, values[1:], strict=False) if after > here]
+        )
+    return swings
 
 
 def _turning_points(values: list[int], depth: float) -> list[int]:
