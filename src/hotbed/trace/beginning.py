@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from hotbed.trace.model import Events
+    from hotbed.trace.model import Events, PoolId
 
 _LIFE: Final = (Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)
 _SEGMENT_EVENTS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP)
@@ -25,7 +25,8 @@ _STATE: Final = {
     int(Action.FREE_COMPLETED): "active_pending_free",
 }
 _MIN_BLOCK: Final = 512
-_SMALL_SEGMENT: Final = 2 * MIB
+# Segments of the small pool have 2 MiB, those of the large pool, and its pages, 10 MiB and more.
+_SMALLEST_LARGE: Final = 10 * MIB
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,10 @@ class Beginning:
     unplaced: int
 
 
-def beginning(events: Events, order: npt.NDArray[np.intp], final: Sequence[Segment]) -> Beginning:
-    """Undoes `events` from the `final` map; `order` is pools.by_address(events).
+def beginning(
+    events: Events, order: npt.NDArray[np.intp], final: Sequence[Segment], pools: Sequence[PoolId]
+) -> Beginning:
+    """Undoes `events` from the `final` map; `order` is pools.by_address(events), `pools` what events.pool points into.
 
     Sizes of blocks freed later are exact up to their rounding. Source of the rules: the caching allocator merges
     free neighbours at once, and in a segment of the large pool (not expandable) every block is larger than
@@ -51,7 +54,7 @@ def beginning(events: Events, order: npt.NDArray[np.intp], final: Sequence[Segme
     first = _first_mentions(events, order)
     ghosts = [*_freed_ghosts(events, first), *_surviving_ghosts(events, first, final)]
     ghosts.sort(key=lambda block: block.address)
-    placed = [_fill(run, ghosts) for run in _segments_before(events, final)]
+    placed = [_fill(run, ghosts) for run in _segments_before(events, final, pools)]
     inside = sum(block.state != "inactive" for segment in placed for block in segment.blocks)
     return Beginning(
         segments=tuple(placed),
@@ -90,18 +93,33 @@ def _surviving_ghosts(
                 yield block
 
 
-def _segments_before(events: Events, final: Sequence[Segment]) -> list[Segment]:
+def _segments_before(events: Events, final: Sequence[Segment], pools: Sequence[PoolId]) -> list[Segment]:
     """The segments that existed before the first event, empty, by address."""
     bases = [segment.address for segment in final]
     runs = [replace(segment, blocks=()) for segment in final]
     for index in np.flatnonzero(np.isin(events.action, _SEGMENT_EVENTS))[::-1].tolist():
-        action, address = int(events.action[index]), int(events.address[index])
-        end = address + int(events.size[index])
-        if action in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP):
-            _cut(runs, bases, address, end)
+        if events.action[index] in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP):
+            address = int(events.address[index])
+            _cut(runs, bases, address, address + int(events.size[index]))
         else:
-            _put_back(runs, bases, address, end, int(events.stream[index]), action == Action.SEGMENT_UNMAP)
+            _put_back(runs, bases, _returned(events, index, pools))
     return runs
+
+
+def _returned(events: Events, index: int, pools: Sequence[PoolId]) -> Segment:
+    """What event `index` gave back to the driver. Only its size tells whether it was of the large pool."""
+    size = int(events.size[index])
+    expandable = bool(events.action[index] == Action.SEGMENT_UNMAP)
+    pool = int(events.pool[index])
+    return Segment(
+        address=int(events.address[index]),
+        size_bytes=size,
+        stream=int(events.stream[index]),
+        is_large=size >= _SMALLEST_LARGE,
+        is_expandable=expandable,
+        pool=DEFAULT_POOL if pool == NONE else pools[pool],
+        blocks=(),
+    )
 
 
 def _cut(runs: list[Segment], bases: list[int], low: int, high: int) -> None:
@@ -117,25 +135,26 @@ def _cut(runs: list[Segment], bases: list[int], low: int, high: int) -> None:
     bases[at : at + 1] = [piece.address for piece in pieces]
 
 
-def _put_back(
-    runs: list[Segment], bases: list[int], low: int, high: int, stream: int, expandable: bool
-) -> None:
-    """Adds memory that was given back to the driver; mapped pages join the runs of their stream that they touch."""
-    at = bisect.bisect_left(bases, low)
-    before = runs[at - 1] if at > 0 else None
-    after = runs[at] if at < len(runs) else None
-    first, last = at, at
-    pattern = Segment(low, high - low, stream, high - low > _SMALL_SEGMENT, expandable, DEFAULT_POOL, ())
-    if expandable and before is not None and _continues(before, low, before.end, stream):
-        first, low, pattern = at - 1, before.address, before
-    if expandable and after is not None and _continues(after, after.address, high, stream):
-        last, high, pattern = at + 1, after.end, after
-    runs[first:last] = [replace(pattern, address=low, size_bytes=high - low)]
-    bases[first:last] = [low]
+def _put_back(runs: list[Segment], bases: list[int], returned: Segment) -> None:
+    """Adds memory that was given back to the driver; pages join the runs of their stream and pool that they touch."""
+    at = bisect.bisect_left(bases, returned.address)
+    first = last = at
+    merged = returned
+    if at > 0 and _continues(runs[at - 1], merged):
+        first, before = at - 1, runs[at - 1]
+        merged = replace(before, size_bytes=before.size_bytes + merged.size_bytes)
+    if at < len(runs) and _continues(merged, runs[at]):
+        last = at + 1
+        merged = replace(
+            merged, size_bytes=merged.size_bytes + runs[at].size_bytes, is_large=runs[at].is_large
+        )
+    runs[first:last] = [merged]
+    bases[first:last] = [merged.address]
 
 
-def _continues(run: Segment, one: int, other: int, stream: int) -> bool:
-    return run.is_expandable and run.stream == stream and one == other
+def _continues(left: Segment, right: Segment) -> bool:
+    expandable = left.is_expandable and right.is_expandable
+    return expandable and left.end == right.address and (left.stream, left.pool) == (right.stream, right.pool)
 
 
 def _fill(run: Segment, ghosts: list[Block]) -> Segment:

@@ -49,7 +49,7 @@ def trace_of(raw: RawSnapshot, device: int, source: str) -> Trace:
     if (columns.pool == NONE).any():
         derived = derived_pools(events, order, segments, pools)
         events = _events(columns, np.where(columns.pool == NONE, derived, columns.pool))
-    start = beginning(events, order, segments)
+    start = beginning(events, order, segments, pools)
     return canonical(
         Trace(
             source=source,

@@ -67,7 +67,7 @@ def test_the_beginning_of_a_cut_history_is_what_the_lost_events_made(
     trace = load_trace(data / "h200" / f"{name}.record.pickle.xz")
     start = int(len(trace.events) * part)
     kept = cut(trace.events, start)
-    found = beginning(kept, by_address(kept), trace.segments)
+    found = beginning(kept, by_address(kept), trace.segments, trace.pools)
     blocks, segments = state_before(trace, start)
     assert {one.address: one.size_bytes for one in found.segments} == segments
     inside = [one for held in found.segments for one in held.blocks if one.state != "inactive"]
@@ -105,6 +105,12 @@ def test_pages_of_expandable_segments_are_unmapped_and_mapped_again_backwards(tm
     (before,) = trace.initial_segments
     assert (before.address, before.size_bytes, before.is_expandable) == (BASE, 2 * page, True)
     assert [one.state for one in before.blocks] == ["inactive"]
+
+
+def test_a_segment_given_back_goes_back_to_the_pool_that_its_entry_names(tmp_path: Path) -> None:
+    entries = timed([entry("segment_free", BASE, 20 * MIB, pool_id=(2, 1), stream=5)])
+    (held,) = loaded(snapshot(entries, []), tmp_path).initial_segments
+    assert (held.pool, held.stream, held.is_large, held.is_expandable) == ((2, 1), 5, True, False)
 
 
 def test_what_is_missing_is_said_in_numbers(tmp_path: Path) -> None:
