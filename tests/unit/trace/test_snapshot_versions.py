@@ -182,3 +182,12 @@ def test_times_stay_exact(tmp_path: Path) -> None:
     trace = loaded(snapshot(timed(ALLOCATION), [segment(BASE, BLOCKS)]), tmp_path)
     assert trace.events.time_us.dtype == np.int64
     assert trace.events.time_us[-1] == TIME + 40
+
+
+def test_the_pickle_of_torchs_cpp_writer(data: Path) -> None:
+    trace = load_trace(data / "made" / "torch_2_14_cpp.pickle")
+    sizes = trace.events.size[trace.events.action == Action.ALLOC]
+    assert sizes.tolist() == [4 * (1000 * i + 1) for i in range(50)]
+    assert [frame.filename for frame in trace.stacks[0]] == ["program.py", "program.py", "<string>"]
+    assert sum(one.state == "active_allocated" for held in trace.segments for one in held.blocks) == 40
+    assert trace.missing == ()
