@@ -37,7 +37,9 @@ def python(code: str, *arguments: str | Path) -> str:
 
 
 def test_every_submodule_can_be_imported_and_hides_no_public_name() -> None:
-    names = python(IMPORT_ALL + "print(*[name for name in hotbed.__all__ if callable(getattr(hotbed, name))])")
+    names = python(
+        IMPORT_ALL + "print(*[name for name in hotbed.__all__ if callable(getattr(hotbed, name))])"
+    )
     assert names.split() == [name for name in hotbed.__all__ if name != "__version__"]
 
 
