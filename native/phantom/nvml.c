@@ -328,12 +328,6 @@ PHANTOM_API int nvmlDeviceGetPciInfo_v3(const void *device, struct pci_info *out
     return DRIVER(pci_info(device, out));
 }
 
-/* No multi-instance GPU, no NVLink that could be looked at. */
-PHANTOM_API int nvmlDeviceGetMigMode(const void *device, unsigned *current, unsigned *pending) {
-    (void)device, (void)current, (void)pending;
-    return NVML_NOT_SUPPORTED;
-}
-
 PHANTOM_API int nvmlDeviceGetMaxMigDeviceCount(const void *device, unsigned *out) {
     return DRIVER(give_unsigned(out, device, 0));
 }
@@ -342,17 +336,38 @@ PHANTOM_API int nvmlDeviceIsMigDeviceHandle(const void *device, unsigned *out) {
     return DRIVER(give_unsigned(out, device, 0));
 }
 
-PHANTOM_API int nvmlDeviceGetNvLinkRemoteDeviceType(const void *device, unsigned link, int *out) {
-    (void)device, (void)link, (void)out;
-    return NVML_NOT_SUPPORTED;
+PHANTOM_API int nvmlDeviceGetMemoryBusWidth(const void *device, unsigned *out) {
+    return DRIVER(give_unsigned(out, device, (unsigned)phantom.spec.bus));
 }
 
-PHANTOM_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(const void *device, unsigned link, struct pci_info *out) {
-    (void)device, (void)link, (void)out;
-    return NVML_NOT_SUPPORTED;
-}
-
-PHANTOM_API int nvmlDeviceGetGpuFabricInfoV(const void *device, void *out) {
-    (void)device, (void)out;
-    return NVML_NOT_SUPPORTED;
-}
+/* What this card does not have or cannot measure, in the way that real cards say so: sensors, multi-instance mode,
+ * links, counters. */
+#define NOT_AVAILABLE(name)                                                                                        \
+    PHANTOM_API int name(void) {                                                                                   \
+        return NVML_NOT_SUPPORTED;                                                                                 \
+    }
+NOT_AVAILABLE(nvmlDeviceGetClockInfo)
+NOT_AVAILABLE(nvmlDeviceGetCurrPcieLinkGeneration)
+NOT_AVAILABLE(nvmlDeviceGetCurrPcieLinkWidth)
+NOT_AVAILABLE(nvmlDeviceGetCurrentClocksThrottleReasons)
+NOT_AVAILABLE(nvmlDeviceGetDecoderUtilization)
+NOT_AVAILABLE(nvmlDeviceGetEccMode)
+NOT_AVAILABLE(nvmlDeviceGetEncoderUtilization)
+NOT_AVAILABLE(nvmlDeviceGetEnforcedPowerLimit)
+NOT_AVAILABLE(nvmlDeviceGetFanSpeed)
+NOT_AVAILABLE(nvmlDeviceGetGpuFabricInfoV)
+NOT_AVAILABLE(nvmlDeviceGetMaxClockInfo)
+NOT_AVAILABLE(nvmlDeviceGetMigMode)
+NOT_AVAILABLE(nvmlDeviceGetNvLinkRemoteDeviceType)
+NOT_AVAILABLE(nvmlDeviceGetNvLinkRemotePciInfo_v2)
+NOT_AVAILABLE(nvmlDeviceGetNvLinkState)
+NOT_AVAILABLE(nvmlDeviceGetPcieThroughput)
+NOT_AVAILABLE(nvmlDeviceGetPerformanceState)
+NOT_AVAILABLE(nvmlDeviceGetPersistenceMode)
+NOT_AVAILABLE(nvmlDeviceGetPowerManagementLimit)
+NOT_AVAILABLE(nvmlDeviceGetPowerUsage)
+NOT_AVAILABLE(nvmlDeviceGetProcessUtilization)
+NOT_AVAILABLE(nvmlDeviceGetTemperature)
+NOT_AVAILABLE(nvmlDeviceGetTemperatureV)
+NOT_AVAILABLE(nvmlDeviceGetTotalEccErrors)
+NOT_AVAILABLE(nvmlDeviceGetTotalEnergyConsumption)
