@@ -110,6 +110,11 @@ bool capture_note(struct stream *stream, enum node_type type) {
     return true;
 }
 
+void capture_keep(struct stream *stream, uint64_t address) {
+    if (stream->capture && dependencies_add(&stream->capture->graph->memory, address))
+        stream->capture->invalid = true;
+}
+
 int capture_record_event(struct stream *stream, struct event *event) {
     event->after.count = 0;
     event->capture = stream->capture ? stream->capture->id : 0;

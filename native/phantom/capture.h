@@ -34,6 +34,9 @@ int dependencies_add(struct dependencies *set, uint64_t node);
 /* Adds a node to the graph that `stream` captures into; false if it captures nothing. */
 bool capture_note(struct stream *stream, enum node_type type);
 
+/* Ties memory that was allocated on a capturing stream to its graph. */
+void capture_keep(struct stream *stream, uint64_t address);
+
 /* Makes `event` mark the captured work of `stream`, or no captured work. */
 int capture_record_event(struct stream *stream, struct event *event);
 

@@ -1,5 +1,7 @@
 #include "graph.h"
 
+#include "memory.h"
+#include "pool.h"
 #include "runtime.h"
 #include "stream.h"
 
@@ -8,7 +10,7 @@
 
 struct graph_exec {
     struct object object;
-    struct dependencies users;
+    struct dependencies users, memory;
 };
 
 struct user_object {
@@ -55,13 +57,23 @@ struct graph *graph_new(void) {
     return book_new(&phantom.objects, GRAPH, sizeof(struct graph));
 }
 
+/* Memory of a capture that nobody has freed goes with the graph. */
+static void drop_memory(struct dependencies *memory) {
+    for (size_t i = 0; i < memory->count; i++)
+        if (memory_at(memory->nodes[i]))
+            pool_free(memory->nodes[i]);
+    dependencies_clear(memory);
+}
+
 void graph_empty(struct graph *graph) {
     dependencies_clear(&graph->nodes);
     dependencies_clear(&graph->users);
+    dependencies_clear(&graph->memory);
 }
 
 void graph_exec_empty(struct object *exec) {
     dependencies_clear(&((struct graph_exec *)exec)->users);
+    dependencies_clear(&((struct graph_exec *)exec)->memory);
 }
 
 static struct graph *graph_of(void *handle) {
@@ -79,6 +91,7 @@ void graph_delete(struct graph *graph) {
         book_delete(&phantom.objects, node);
     }
     drop_users(&graph->users);
+    drop_memory(&graph->memory);
     dependencies_clear(&graph->nodes);
     book_delete(&phantom.objects, graph);
 }
@@ -166,7 +179,8 @@ static int destroy(struct graph *graph) {
     return SUCCESS;
 }
 
-static int instantiate(void **out, const struct graph *graph) {
+/* The executable graph takes the memory over: it may be launched when the graph is long gone. */
+static int instantiate(void **out, struct graph *graph) {
     struct graph_exec *exec = out && graph ? book_new(&phantom.objects, GRAPH_EXEC, sizeof *exec) : NULL;
     if (!exec)
         return out && graph ? OUT_OF_MEMORY : INVALID_VALUE;
@@ -175,6 +189,8 @@ static int instantiate(void **out, const struct graph *graph) {
         if (user && !dependencies_add(&exec->users, user->object.handle))
             user->references++;
     }
+    exec->memory = graph->memory;
+    graph->memory = (struct dependencies){0};
     *out = (void *)exec->object.handle;
     return SUCCESS;
 }
@@ -187,6 +203,7 @@ static int destroy_exec(struct graph_exec *exec) {
     if (!exec)
         return misuse();
     drop_users(&exec->users);
+    drop_memory(&exec->memory);
     book_delete(&phantom.objects, exec);
     return SUCCESS;
 }

@@ -16,7 +16,8 @@ struct graph_node {
 struct graph {
     struct object object;
     struct dependencies nodes;
-    struct dependencies users; /* user objects that it keeps, one entry per reference */
+    struct dependencies users;  /* user objects that it keeps, one entry per reference */
+    struct dependencies memory; /* addresses that its capture was given */
 };
 
 struct graph *graph_new(void);

@@ -41,7 +41,7 @@ static struct pool *pool_new(int device) {
     pool->device = device;
     /* Addresses cost nothing; twice the memory leaves room for ranges that trimming has cut out. */
     pool->room = round_up(2 * phantom.spec.total, (uint64_t)1 << 30) + ((uint64_t)1 << 30);
-    pool->begin = pool->top = virtual_reserve(pool->room, PAGE_BYTES);
+    pool->begin = pool->top = virtual_reserve(pool->room, PAGE_BYTES, true);
     pool->reuse[1] = pool->reuse[2] = pool->reuse[3] = 1;
     return pool;
 }
@@ -269,7 +269,8 @@ static int destroy(struct pool *pool) {
         return misuse();
     struct device *device = &phantom.device[pool->device];
     trim(pool, 0);
-    virtual_unreserve(pool->begin, pool->room);
+    if (pool->begin)
+        virtual_unreserve(pool->begin);
     if (device->current_pool == pool)
         device->current_pool = NULL;
     pool_empty(pool);
@@ -299,7 +300,10 @@ static int allocate_on(void **out, size_t size, struct pool *pool, void *handle)
         return code;
     if (capture_note(stream, NODE_MEM_ALLOC))
         pool = made(&phantom.device[current_device].graph_pool, current_device);
-    return pool_allocate(pool, size, (uint64_t *)out);
+    code = pool_allocate(pool, size, (uint64_t *)out);
+    if (code == SUCCESS && *out)
+        capture_keep(stream, (uint64_t)*out);
+    return code;
 }
 
 /* CUDA takes memory of cudaMalloc here as well. */

@@ -12,6 +12,7 @@
 
 struct reservation {
     struct node place; /* key: address, tie: size */
+    bool pool;         /* of a pool, and not the program's to use */
 };
 
 struct physical {
@@ -35,8 +36,10 @@ static uint64_t round_up(uint64_t value, uint64_t align) {
     return (value + align - 1) / align * align;
 }
 
-uint64_t virtual_reserve(uint64_t size, uint64_t align) {
-    uint64_t begin = RESERVATIONS_START;
+uint64_t virtual_reserve(uint64_t size, uint64_t align, bool pool) {
+    uint64_t begin = round_up(RESERVATIONS_START, align);
+    if (size > RESERVATIONS_END - RESERVATIONS_START || align > RESERVATIONS_END)
+        return 0;
     for (struct node *n = tree_first(&phantom.reservations); n; n = tree_ceiling(&phantom.reservations, n->key + 1, 0)) {
         if (n->key >= begin + size)
             break;
@@ -47,27 +50,28 @@ uint64_t virtual_reserve(uint64_t size, uint64_t align) {
         return 0;
     reservation->place.key = begin;
     reservation->place.tie = size;
+    reservation->pool = pool;
     tree_insert(&phantom.reservations, &reservation->place);
     return begin;
 }
 
-bool virtual_unreserve(uint64_t address, uint64_t size) {
-    struct node *node = tree_floor(&phantom.reservations, address);
-    if (!node || node->key != address || node->tie != size)
-        return false;
-    tree_remove(&phantom.reservations, node);
-    free(OWNER(node, struct reservation, place));
-    return true;
+void virtual_unreserve(uint64_t address) {
+    struct reservation *reservation = OWNER(tree_floor(&phantom.reservations, address), struct reservation, place);
+    tree_remove(&phantom.reservations, &reservation->place);
+    free(reservation);
 }
 
 void virtual_forget(void) {
     while (phantom.reservations.root)
-        virtual_unreserve(phantom.reservations.root->key, phantom.reservations.root->tie);
+        virtual_unreserve(phantom.reservations.root->key);
 }
 
-static bool reserved(uint64_t address, uint64_t size) {
-    const struct node *node = tree_floor(&phantom.reservations, address);
-    return node && address - node->key < node->tie && size <= node->tie - (address - node->key);
+/* The program's reservation around [address, address + size). */
+static const struct node *reserved(uint64_t address, uint64_t size) {
+    struct node *node = tree_floor(&phantom.reservations, address);
+    const struct reservation *reservation = OWNER(node, struct reservation, place);
+    bool inside = node && address - node->key < node->tie && size <= node->tie - (address - node->key);
+    return inside && !reservation->pool ? node : NULL;
 }
 
 static bool whole_pages(uint64_t address, uint64_t size) {
@@ -85,7 +89,7 @@ static struct memory *first_mapping(uint64_t address, uint64_t size) {
 static int reserve(uint64_t *out, size_t size, size_t align) {
     if (!out || !whole_pages(0, size) || (align & (align - 1)))
         return misuse();
-    *out = virtual_reserve(size, align > PAGE_BYTES ? align : PAGE_BYTES);
+    *out = virtual_reserve(size, align > PAGE_BYTES ? align : PAGE_BYTES, false);
     if (!*out)
         return OUT_OF_MEMORY;
     device_now()->counter[PHANTOM_RESERVE]++;
@@ -94,8 +98,10 @@ static int reserve(uint64_t *out, size_t size, size_t align) {
 }
 
 static int unreserve(uint64_t address, size_t size) {
-    if (first_mapping(address, size) || !virtual_unreserve(address, size))
+    const struct node *node = reserved(address, size);
+    if (!node || node->key != address || node->tie != size || first_mapping(address, size))
         return misuse();
+    virtual_unreserve(address);
     device_now()->counter[PHANTOM_ADDRESS_FREE]++;
     return SUCCESS;
 }

@@ -4,11 +4,12 @@
 
 #include "state.h"
 
-/* An unused range of device addresses that no cudaMalloc ever returns; 0 without host memory. */
-uint64_t virtual_reserve(uint64_t size, uint64_t align);
+/* An unused range of device addresses that no cudaMalloc ever returns, for the program or for a pool; 0 without host
+ * memory. */
+uint64_t virtual_reserve(uint64_t size, uint64_t align, bool pool);
 
-/* Gives a reserved range back; false if `address` begins none of `size` bytes. */
-bool virtual_unreserve(uint64_t address, uint64_t size);
+/* Gives back the range that begins at `address`. */
+void virtual_unreserve(uint64_t address);
 
 void virtual_forget(void);
 

@@ -39,6 +39,7 @@ int cudaEventRecord(void *event, void *stream);
 int cudaEventQuery(void *event);
 int cudaEventSynchronize(void *event);
 int cudaMemsetAsync(void *to, int value, size_t size, void *stream);
+int cudaDeviceGetGraphMemAttribute(int device, int attribute, void *value);
 int cudaGraphCreate(void **out, unsigned flags);
 int cudaGraphDestroy(void *graph);
 int cudaGraphGetNodes(void *graph, uint64_t *out, size_t *room);

@@ -22,6 +22,28 @@ static void user_objects(void) {
     CHECK_EQUAL(cudaGraphExecDestroy(executable), 1);
 }
 
+static uint64_t graph_memory(void) {
+    uint64_t used = 9;
+    CHECK_EQUAL(cudaDeviceGetGraphMemAttribute(0, 0, &used), 0);
+    return used;
+}
+
+/* Memory that a capture was given and did not free lives until its executable graph goes. */
+static void memory_of_a_capture(void *stream) {
+    void *graph = NULL, *executable = NULL, *kept = NULL, *freed = NULL;
+    CHECK_EQUAL(cudaStreamBeginCapture(stream, 0), 0);
+    CHECK_EQUAL(cudaMallocAsync(&kept, 10 * MIB, stream), 0);
+    CHECK_EQUAL(cudaMallocAsync(&freed, 20 * MIB, stream), 0);
+    CHECK_EQUAL(cudaFreeAsync(freed, stream), 0);
+    CHECK_EQUAL(cudaStreamEndCapture(stream, &graph), 0);
+    CHECK_EQUAL(graph_memory(), 10 * MIB);
+    CHECK_EQUAL(cudaGraphInstantiate(&executable, graph, 0), 0);
+    CHECK_EQUAL(cudaGraphDestroy(graph), 0);
+    CHECK_EQUAL(graph_memory(), 10 * MIB);
+    CHECK_EQUAL(cudaGraphExecDestroy(executable), 0);
+    CHECK_EQUAL(graph_memory(), 0);
+}
+
 static size_t dependencies_of(uint64_t node, uint64_t *first) {
     size_t count = 1;
     CHECK_EQUAL(cudaGraphNodeGetDependencies((void *)node, first, NULL, &count), 0);
@@ -64,5 +86,6 @@ int main(void) {
     CHECK_EQUAL(cudaGraphDestroy(graph), 0);
     CHECK_EQUAL(cudaGraphDestroy(graph), 1);
     user_objects();
+    memory_of_a_capture(stream);
     return 0;
 }
