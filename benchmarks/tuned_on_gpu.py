@@ -68,7 +68,14 @@ def choose(python: str | None, out: Path) -> None:
             }
             file.write(json.dumps(row) + "\n")
             file.flush()
-            print(row["name"], row["settings"], row["cap_mib"], row["predicted_mib"], row["spread_mib"], flush=True)
+            print(
+                row["name"],
+                row["settings"],
+                row["cap_mib"],
+                row["predicted_mib"],
+                row["spread_mib"],
+                flush=True,
+            )
 
 
 def run(choices: Path, workloads: Path, out: Path) -> None:
@@ -76,7 +83,9 @@ def run(choices: Path, workloads: Path, out: Path) -> None:
     rows = [json.loads(line) for line in choices.read_text().splitlines()]
     with out.open("w") as file, tempfile.TemporaryDirectory() as folder:
         jobs = [(row, "recommended", 0) for row in rows] + [(row, "default", 0) for row in rows]
-        jobs += [(row, "recommended", seed) for row in rows for seed in OTHER_SEEDS if row["name"] in VARIABLE]
+        jobs += [
+            (row, "recommended", seed) for row in rows for seed in OTHER_SEEDS if row["name"] in VARIABLE
+        ]
         for row, kind, seed in jobs:
             measured = _run_one(row, kind, seed, workloads, Path(folder))
             file.write(json.dumps(measured) + "\n")
@@ -93,12 +102,25 @@ def _run_one(row: dict[str, Any], kind: str, seed: int, workloads: Path, folder:
         .replace("random.Random(0)", f"random.Random({seed})")
         .replace("torch.manual_seed(0)", f"torch.manual_seed({seed})")
     )
-    argv = [sys.executable, str(program), row["name"], str(folder), kind, "--steps", str(STEPS.get(row["name"], 12))]
+    argv = [
+        sys.executable,
+        str(program),
+        row["name"],
+        str(folder),
+        kind,
+        "--steps",
+        str(STEPS.get(row["name"], 12)),
+    ]
     if recommended and row["cap_mib"]:
         argv += ["--cap-mib", str(row["cap_mib"])]
     started = time.perf_counter()
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    result: dict[str, Any] = {"name": row["name"], "kind": kind, "seed": seed, "wall_s": time.perf_counter() - started}
+    result: dict[str, Any] = {
+        "name": row["name"],
+        "kind": kind,
+        "seed": seed,
+        "wall_s": time.perf_counter() - started,
+    }
     file = folder / f"{row['name']}.{kind}.json"
     if done.returncode or not file.exists():
         return {**result, "oom": None, "reserved_mib": None, "error": done.stderr[-500:]}
@@ -125,7 +147,9 @@ def compare(choices: Path, measured: Path, out: Path | None) -> None:
     runs = list(map(json.loads, measured.read_text().splitlines()))
     table = []
     for name, row in rows.items():
-        real = next(run for run in runs if (run["name"], run["kind"], run["seed"]) == (name, "recommended", 0))
+        real = next(
+            run for run in runs if (run["name"], run["kind"], run["seed"]) == (name, "recommended", 0)
+        )
         plain = next(run for run in runs if (run["name"], run["kind"], run["seed"]) == (name, "default", 0))
         others = [run for run in runs if run["name"] == name and run["seed"]]
         table.append(
@@ -140,7 +164,10 @@ def compare(choices: Path, measured: Path, out: Path | None) -> None:
                 "ran_out_of_memory": real["oom"] is not None,
                 "default_mib": plain["reserved_mib"],
                 "seconds_against_default": round(real["seconds"] / plain["seconds"], 3),
-                "other_seeds": [{"seed": run["seed"], "oom": run["oom"] is not None, "reserved_mib": run["reserved_mib"]} for run in others],
+                "other_seeds": [
+                    {"seed": run["seed"], "oom": run["oom"] is not None, "reserved_mib": run["reserved_mib"]}
+                    for run in others
+                ],
             }
         )
         print(table[-1])
@@ -156,7 +183,9 @@ def compare(choices: Path, measured: Path, out: Path | None) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     first = verbs.add_parser("choose")
     first.add_argument("--torch")

@@ -1,0 +1,133 @@
+"""`hotbed tune`, as typed, and what its answer must hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import hotbed
+from hotbed.settings.toml import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hotbed.tuning.evaluator import Evaluator
+
+pytestmark = pytest.mark.torch
+
+
+def tune(*args: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hotbed", "tune", *map(str, args)]
+    env = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    result = subprocess.run(command, capture_output=True, text=True, env=env, check=False, encoding="utf-8")
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def streams(data: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(tune(data / "h200/streams.record.pickle.xz", "--json").stdout)
+    return found
+
+
+def test_the_recommendation_beats_the_default(streams: dict[str, Any]) -> None:
+    chosen = streams["recommended"]
+    assert (
+        streams["lower_bound_bytes"]
+        <= chosen["peak_reserved_bytes"]
+        < streams["default"]["peak_reserved_bytes"]
+    )
+    assert chosen["cap_bytes"] < streams["default"]["peak_reserved_bytes"]
+
+
+def test_balanced_keeps_to_one_percent_of_a_step(streams: dict[str, Any]) -> None:
+    assert streams["recommended"]["cost_ms_per_step"] <= 0.01 * streams["step_ms"]
+
+
+def test_the_cap_covers_what_was_held_out(streams: dict[str, Any]) -> None:
+    assert streams["held_out"]["runs"] > 0
+    assert streams["recommended"]["cap_bytes"] == streams["margin"]["needed_bytes"] + streams["margin_bytes"]
+
+
+def test_the_front_never_gets_worse_in_both(streams: dict[str, Any]) -> None:
+    front = streams["front"]
+    assert [choice["peak_reserved_bytes"] for choice in front] == sorted(
+        choice["peak_reserved_bytes"] for choice in front
+    )
+    assert [choice["cost_ms_total"] for choice in front] == sorted(
+        (choice["cost_ms_total"] for choice in front), reverse=True
+    )
+
+
+def test_common_advice_is_judged_on_this_trace(streams: dict[str, Any]) -> None:
+    advice = {item["advice"]: item for item in streams["advice"]}
+    assert advice["expandable_segments:True"]["verdict"] == "better"
+    assert advice["backend:cudaMallocAsync"]["verdict"] == "estimate"
+    # The H200 itself reserved 4164 MiB both with the default and with a split limit of 128 MB.
+    assert advice["max_split_size_mb:128"]["verdict"] == "same"
+
+
+def test_a_replay_confirms_the_recommendation(data: Path, streams: dict[str, Any]) -> None:
+    chosen = streams["recommended"]
+    outcome = hotbed.replay(data / "h200/streams.record.pickle.xz", chosen["settings"], chosen["cap_bytes"])
+    assert not outcome.out_of_memory
+    assert outcome.peak_reserved_bytes == chosen["peak_reserved_bytes"]
+
+
+def test_text_says_what_to_paste_and_writes_the_file(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "hotbed.toml"
+    file.write_text("schema = 1  # ours\n")
+    text = tune(data / "h200/leak.record.pickle.xz", "--write", file).stdout
+    assert "export PYTORCH_CUDA_ALLOC_CONF=" in text
+    written = load(file).memory_for("NVIDIA H200")
+    assert written.settings
+    assert written.settings in text
+    assert "# ours" in file.read_text()
+
+
+def test_expandable_segments_are_withheld_for_ipc(data: Path) -> None:
+    found = json.loads(tune(data / "h200/streams.record.pickle.xz", "--uses", "ipc", "--json").stdout)
+    assert "expandable" not in found["recommended"]["settings"]
+    assert not any("expandable" in choice["settings"] for choice in found["front"])
+
+
+def test_several_traces_share_one_answer(data: Path) -> None:
+    """Two recordings: the answer must fit both, so its bound is the larger one."""
+    names = ["leak", "graphs"]
+    traces = [data / "h200" / f"{name}.record.pickle.xz" for name in names]
+    both = hotbed.tune(traces, goal="memory")
+    assert both.lower_bound_bytes == max(hotbed.tune(trace).lower_bound_bytes for trace in traces)
+    chosen = both.recommended
+    for trace in traces:
+        assert not hotbed.replay(trace, chosen.settings, chosen.cap_bytes, detail=False).out_of_memory
+
+
+def test_ctrl_c_gives_the_best_so_far(data: Path) -> None:
+    def interrupt(evaluator: Evaluator) -> None:
+        if len(evaluator.known) > 10:
+            raise KeyboardInterrupt
+
+    found = hotbed.tune(data / "h200/streams.record.pickle.xz", on_progress=interrupt)
+    assert found.interrupted
+    assert found.recommended.peak_reserved_bytes < found.default.peak_reserved_bytes
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["missing.pickle"], 1, "missing.pickle"),
+        ([], 2, "TRACES"),
+        (["{leak}", "--goal", "small"], 2, "balanced"),
+        (["{leak}", "--gpu", "h300"], 2, "h300"),
+        (["{leak}", "--uses", "telepathy"], 2, "telepathy"),
+    ],
+)
+def test_bad_input_is_named(data: Path, args: list[str], code: int, words: str) -> None:
+    leak = str(data / "h200/leak.record.pickle.xz")
+    assert words in tune(*(arg.replace("{leak}", leak) for arg in args), code=code).stderr
