@@ -37,6 +37,7 @@ DATA = ROOT / "tests" / "data" / "h200"
 UNSTEADY = ("streams", "empty_cache_loop")
 ADDRESS_RULES = ("recorded", "driver", "ascending", "descending")
 TIMINGS = 24
+ASCENDING = ROOT / "benchmarks" / "results" / "exactness_ascending.json"
 GPU = "h200"
 
 
@@ -137,6 +138,45 @@ def _replay(
     # The rows ran on 2.11; an older torch reads some lists differently, so it gets the same meaning.
     settings = translate(AllocatorSettings.parse(row.settings), TorchVersion.parse(version)).to_string()
     return replayer.replay(trace, program, settings, row.cap_bytes, detail=False, addresses=addresses)
+
+
+def figures(item: Comparison) -> list[int]:
+    """What two replays must agree in to count as the same run."""
+    outcome = item.outcome
+    return [
+        outcome.peak_reserved_bytes,
+        outcome.peak_allocated_bytes,
+        outcome.device_mallocs,
+        outcome.device_frees,
+        outcome.alloc_retries,
+        int(outcome.out_of_memory),
+    ]
+
+
+def explained_by_ties(comparisons: list[Comparison]) -> tuple[int, int]:
+    """(rows that differ from the card, those of them that equal torch 2.11 with ascending addresses).
+
+    torch 2.13 and later choose the older of two equal blocks, where 2.11 chose the lower address. With every
+    address above the one before, the two rules are one: what then agrees differs from the card by that rule alone.
+    """
+    other = json.loads(ASCENDING.read_text())["rows"]
+    differing = [item for item in comparisons if not item.all_equal]
+    same = [item for item in differing if other.get(f"{item.row.name} {item.row.tag}") == figures(item)]
+    return len(differing), len(same)
+
+
+def write_ascending(python: str | None) -> None:
+    """Makes the reference of explained_by_ties; for torch 2.11."""
+    rows = [
+        row for row in read_rows("measured.jsonl") if row.backend == "native" and not is_contaminated(row)
+    ]
+    version, compared = compare(rows, python, "ascending")
+    document = {
+        "what": "replays with each cudaMalloc address above the one before: reserved, allocated, mallocs, frees, retries, oom",
+        "torch": version,
+        "rows": {f"{item.row.name} {item.row.tag}": figures(item) for item in compared},
+    }
+    ASCENDING.write_text(json.dumps(document) + "\n")
 
 
 def recorded_pointers(python: str | None) -> dict[str, tuple[int, int]]:
@@ -259,6 +299,13 @@ def measure(python: str | None) -> dict[str, Any]:
     groups["cudaMallocAsync (estimate)"] = compare(stream_ordered, python)[1]
     for title, items in groups.items():
         table(version, title, items)
+    ties: dict[str, int] = {}
+    if TorchVersion.parse(version) >= TorchVersion.parse("2.13"):
+        differ, explained = explained_by_ties(compared)
+        ties = {"differ_from_card": differ, "equal_torch_2_11_with_ascending_addresses": explained}
+        print(
+            f"{version:14} differences from the card explained by the order of ties: {explained} of {differ}"
+        )
     unsteady_rows = [row for row in clean if row.name in UNSTEADY]
     spread = spreads(unsteady_rows, python)
     for name in UNSTEADY:
@@ -272,6 +319,7 @@ def measure(python: str | None) -> dict[str, Any]:
     print(f"{version:14} allocations at their recorded address: {equal} of {total}")
     return {
         "torch": version,
+        "ties": ties,
         "recorded_pointers": pointers,
         "spreads": [{**asdict(item), "contains": item.contains} for item in spread],
         "seconds": round(time.perf_counter() - started, 1),
@@ -287,7 +335,13 @@ def main() -> None:
     )
     parser.add_argument("--torch", action="append", metavar="PYTHON", help="interpreter with another torch")
     parser.add_argument("--out", type=Path)
+    parser.add_argument(
+        "--write-ascending", action="store_true", help="make the reference for ties, with torch 2.11"
+    )
     options = parser.parse_args()
+    if options.write_ascending:
+        write_ascending(options.torch[0] if options.torch else None)
+        return
     results = [measure(python) for python in options.torch or [None]]
     if options.out:
         document = {

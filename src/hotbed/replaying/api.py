@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotbed.errors import UsageError
+from hotbed.errors import SettingsError, UsageError
 from hotbed.gpu import DEFAULT_GPU, Gpu, costs_for, find_gpu
 from hotbed.replaying.cost import cost_of
 from hotbed.replaying.detail import fragmentation, peak_request, timeline
 from hotbed.replaying.engine import Engine, Job, RawResult, raw_result
 from hotbed.replaying.outcome import ASYNC_ERROR, OomPoint, Outcome
 from hotbed.replaying.program import Program, compile_trace
-from hotbed.settings import AllocatorSettings
+from hotbed.settings import AllocatorSettings, TorchVersion, validate
 from hotbed.trace import Trace, load_trace
 
 if TYPE_CHECKING:
@@ -109,12 +109,21 @@ class Replayer:
                 f"a cap of {cap_bytes} bytes exceeds the {self.gpu.name}'s {self.gpu.total_bytes}",
                 hint="choose a smaller --cap or a larger --gpu",
             )
+        self._refuse_invalid(settings)
         # The backend was chosen when the worker started; torch refuses to hear of it again.
         job = Job(settings if self.backend == "native" else "", cap_bytes, addresses)
         pending = self.engine.submit(program, job)
         return lambda: replace(
             self._outcome(trace, program, job, raw_result(pending.result(), job)), settings=settings
         )
+
+    def _refuse_invalid(self, settings: str) -> None:
+        """Says in our words, and before a process is forked, what this torch would refuse."""
+        version = TorchVersion.parse(self.engine.torch_version)
+        for finding in validate(AllocatorSettings.parse(settings), version):
+            if finding.severity == "error":
+                words = f"torch {version.release} refuses {settings!r}: {finding.message}"
+                raise SettingsError(words, hint=finding.hint)
 
     def _outcome(self, trace: Trace, program: Program, job: Job, raw: RawResult) -> Outcome:
         stats = raw.stats

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from hotbed.errors import UsageError
 from hotbed.replaying import Replayer, compile_trace, gpu_for
-from hotbed.settings import AllocatorSettings, TorchVersion, known_keys
+from hotbed.settings import USES, AllocatorSettings, TorchVersion, known_keys
 from hotbed.trace import Trace, load_trace
 from hotbed.tuning.advice import judge
 from hotbed.tuning.choosing import Chosen, choose, limits_for
@@ -19,7 +19,7 @@ from hotbed.tuning.search import Limits, pareto, search
 from hotbed.tuning.space import Candidate, Space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from os import PathLike
 
     from hotbed.gpu import Gpu
@@ -34,7 +34,7 @@ def tune(
     *,
     gpu: str | Gpu | None = None,
     python: str | None = None,
-    uses: Iterable[str] = (),
+    uses: Collection[str] = (),
     on_progress: Callable[[Evaluator], None] | None = None,
 ) -> Recommendation:
     """The allocator settings, and the cap, that suit `traces` best by `goal`.
@@ -48,6 +48,11 @@ def tune(
     many = list(traces) if isinstance(traces, (list, tuple)) else [cast("TraceLike", traces)]
     if not many:
         raise UsageError("nothing to tune: no trace was given", hint="hotbed tune snapshot.pickle")
+    unknown = set(uses) - set(USES)
+    if unknown:
+        raise UsageError(
+            f"unknown use {', '.join(sorted(unknown))}", hint="uses are " + ", ".join(sorted(USES))
+        )
     subjects = [_subject(trace) for trace in many]
     with Replayer(gpu_for(gpu, subjects[0].program), python=python) as replayer:
         evaluator = Evaluator(subjects, replayer, on_progress)

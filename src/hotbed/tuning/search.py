@@ -68,7 +68,9 @@ def _refine_without_cap(evaluator: Evaluator, space: Space, limits: Limits) -> N
         if best is None or best.candidate.cap_bytes is not None:
             return
         before = len(evaluator.known)
-        evaluator.evaluate_all([Candidate(settings) for settings in space.neighbours(best.candidate.settings)])
+        evaluator.evaluate_all(
+            [Candidate(settings) for settings in space.neighbours(best.candidate.settings)]
+        )
         if len(evaluator.known) == before:
             return
 
