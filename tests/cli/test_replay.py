@@ -19,7 +19,7 @@ GIB = 1 << 30
 
 def replay(*args: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hotbed", "replay", *map(str, args)]
-    env = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    env = os.environ | {"PYTHONIOENCODING": "utf-8", "COLUMNS": "140"}
     result = subprocess.run(command, capture_output=True, text=True, env=env, check=False, encoding="utf-8")
     assert result.returncode == code, result.stderr
     assert "Traceback" not in result.stderr

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hotbed
+from hotbed.replaying import compile_trace
 from hotbed.settings.toml import load
+from hotbed.tuning.bounds import lower_bound
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.torch
 
 def tune(*args: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hotbed", "tune", *map(str, args)]
-    env = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    env = os.environ | {"PYTHONIOENCODING": "utf-8", "COLUMNS": "80"}
     result = subprocess.run(command, capture_output=True, text=True, env=env, check=False, encoding="utf-8")
     assert result.returncode == code, result.stderr
     assert "Traceback" not in result.stderr
@@ -84,10 +86,10 @@ def test_text_says_what_to_paste_and_writes_the_file(data: Path, tmp_path: Path)
     file = tmp_path / "hotbed.toml"
     file.write_text("schema = 1  # ours\n")
     text = tune(data / "h200/leak.record.pickle.xz", "--write", file).stdout
-    assert "export PYTORCH_CUDA_ALLOC_CONF=" in text
     written = load(file).memory_for("NVIDIA H200")
     assert written.settings
-    assert written.settings in text
+    # Whole, on a terminal of any width.
+    assert f'export PYTORCH_CUDA_ALLOC_CONF="{written.settings}"' in text
     assert "# ours" in file.read_text()
 
 
@@ -99,10 +101,10 @@ def test_expandable_segments_are_withheld_for_ipc(data: Path) -> None:
 
 def test_several_traces_share_one_answer(data: Path) -> None:
     """Two recordings: the answer must fit both, so its bound is the larger one."""
-    names = ["leak", "graphs"]
-    traces = [data / "h200" / f"{name}.record.pickle.xz" for name in names]
+    traces = [data / "h200" / f"{name}.record.pickle.xz" for name in ("leak", "graphs")]
     both = hotbed.tune(traces, goal="memory")
-    assert both.lower_bound_bytes == max(hotbed.tune(trace).lower_bound_bytes for trace in traces)
+    bounds = [lower_bound(compile_trace(hotbed.load_trace(trace))) for trace in traces]
+    assert both.lower_bound_bytes == max(bounds)
     chosen = both.recommended
     for trace in traces:
         assert not hotbed.replay(trace, chosen.settings, chosen.cap_bytes, detail=False).out_of_memory

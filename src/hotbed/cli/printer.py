@@ -23,8 +23,8 @@ def _console(*, stderr: bool) -> Console:
 
 
 def show(renderable: RenderableType) -> None:
-    """Prints a result for people to stdout."""
-    _console(stderr=False).print(renderable)
+    """Prints a result for people to stdout. Lines that must stay whole to be pasted may pass the right edge."""
+    _console(stderr=False).print(renderable, crop=False)
 
 
 def note(text: str) -> None:
