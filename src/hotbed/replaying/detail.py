@@ -21,6 +21,10 @@ _SMALL_REQUEST_BYTES = 1 << 20
 """requests up to this size live in the small pool. Source: kSmallSize, allocator-semantics 1.2"""
 
 
+OWN_SEGMENT = "rest of the segment that was taken for this request"
+"""the reason of memory that became free only by serving the request: no waste"""
+
+
 @dataclass(frozen=True)
 class PeakRequest:
     """The request at which reserved memory reached its peak: the op that made it, and where it was served."""
@@ -29,6 +33,7 @@ class PeakRequest:
     size_bytes: int
     stream: int
     pool: PoolId
+    address: int
 
     @property
     def is_large(self) -> bool:
@@ -47,10 +52,11 @@ def peak_request(program: Program, history: Trace) -> PeakRequest | None:
     made = history.events.action == Action.ALLOC
     ordinal = int(made[:peak].sum())
     ops = _allocating_ops(program)
-    if ordinal >= len(ops):
+    if ordinal >= len(ops) or ordinal >= int(made.sum()):
         return None
     op = int(ops[ordinal])
-    return PeakRequest(op, program.size[op], program.stream[op], program.pools[program.pool[op]])
+    address = int(history.events.address[np.flatnonzero(made)[ordinal]])
+    return PeakRequest(op, program.size[op], program.stream[op], program.pools[program.pool[op]], address)
 
 
 def _allocating_ops(program: Program) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -116,9 +122,13 @@ def fragmentation(program: Program, request: PeakRequest, segments: Iterable[Seg
 def _unusable(segments: tuple[Segment, ...], request: PeakRequest) -> Iterator[tuple[str, int]]:
     for segment in segments:
         whole = len(segment.blocks) == 1
+        before = None
         for block in segment.blocks:
             if block.state == "inactive":
-                yield _reason(segment, whole, block.size_bytes, request), block.size_bytes
+                is_rest = before == request.address
+                reason = OWN_SEGMENT if is_rest else _reason(segment, whole, block.size_bytes, request)
+                yield reason, block.size_bytes
+            before = block.address
 
 
 def _reason(segment: Segment, whole: bool, size_bytes: int, request: PeakRequest) -> str:
@@ -130,4 +140,4 @@ def _reason(segment: Segment, whole: bool, size_bytes: int, request: PeakRequest
         return "other size class (small and large requests share no segment)"
     if size_bytes < request.size_bytes:
         return "whole cached segment, too small" if whole else "hole between live blocks, too small"
-    return "large enough, but cut from this request's own new segment or barred by max_split_size"
+    return "large enough, but barred by max_split_size_mb"

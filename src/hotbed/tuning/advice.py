@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hotbed.errors import HotbedError
-from hotbed.replaying import Outcome, Replayer
+from hotbed.replaying import OWN_SEGMENT, Outcome, Replayer
 from hotbed.settings import AllocatorSettings
 from hotbed.tuning.recommendation import Advice
 from hotbed.units import format_size
@@ -72,19 +72,22 @@ def _judge_async(subject: Subject, replayer: Replayer, default: Outcome, python:
         against_default_bytes=outcome.peak_reserved_bytes - default.peak_reserved_bytes,
         device_calls=None,
         verdict="estimate",
-        why=outcome.estimate or "",
+        why="the driver's pool is modelled, 9 % low to 7 % high on an H200; it is in no replay",
     )
 
 
 def _why(judged: _Judged) -> str:
-    """The largest piece of memory at the peak that was reserved and of no use, default beside advice."""
+    """What was reserved and of no use at the peak, default beside advice, and what it costs in driver calls."""
+    calls = f"{judged.outcome.cost.device_calls - judged.default.cost.device_calls:+d} driver calls"
+    if judged.verdict == "same":
+        return f"makes no difference here; {calls}"
     before, after = _largest_waste(judged.default), _largest_waste(judged.outcome)
-    calls = judged.outcome.cost.device_calls - judged.default.cost.device_calls
-    return f"unusable at the peak: {after}; default: {before}; {calls:+d} driver calls"
+    return f"of no use at the peak: {after}; with the default: {before}; {calls}"
 
 
 def _largest_waste(outcome: Outcome) -> str:
     found = outcome.fragmentation.unusable if outcome.fragmentation else ()
-    if not found:
+    wasted = [free for free in found if free.reason != OWN_SEGMENT]
+    if not wasted:
         return "nothing"
-    return f"{format_size(found[0].bytes)} in {found[0].blocks} × {found[0].reason}"
+    return f"{format_size(wasted[0].bytes)} in {wasted[0].blocks} × {wasted[0].reason}"
