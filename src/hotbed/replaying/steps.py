@@ -19,6 +19,7 @@ _MIN_STEPS = 4
 # Allocations per step may vary this much (standard deviation over mean) before the swings are no steps.
 _MAX_VARIATION = 0.25
 _CLEARLY = 0.01
+_FRAGMENT = 0.6
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,26 @@ def _most_regular(trace: Trace) -> list[int]:
     if not len(live):
         return []
     made = (trace.events.action == Action.ALLOC).cumsum()
-    found = [(_variation(made, starts), starts) for starts in _swings(live)]
+    candidates = [_without_fragments(made, starts) for starts in _swings(live)]
+    found = [(_variation(made, starts), starts) for starts in candidates]
     best: tuple[float, list[int]] = (_MAX_VARIATION, [])
     # Deep swings first: a shallow one, of which a step has several, must be clearly more regular.
     for variation, starts in reversed(found):
         if variation < best[0] - _CLEARLY:
             best = variation, starts
     return best[1]
+
+
+def _without_fragments(made: npt.NDArray[np.int64], starts: list[int]) -> list[int]:
+    """`starts` without those that cut a step in pieces much smaller than the others."""
+    if len(starts) < _MIN_STEPS:
+        return starts
+    enough = _FRAGMENT * float(np.median(np.diff(made[starts])[1:]))
+    kept = starts[:1]
+    for start in starts[1:]:
+        if made[start] - made[kept[-1]] >= enough:
+            kept.append(start)
+    return kept
 
 
 def _swings(live: npt.NDArray[np.int64]) -> list[list[int]]:

@@ -131,21 +131,30 @@ def _margin_words(margin: Margin, held_out: HeldOut) -> str:
         f"{format_mib(margin.total_bytes)}: {format_mib(margin.variants_bytes)} for the worst of "
         f"{margin.fitted_variants} other runs, {format_mib(margin.growth_bytes)} for growth over the steps "
         f"(the larger counts), {format_mib(margin.guard_bytes)} as guard.",
-        f"Held out: {held_out.fitted} of {held_out.runs} further runs ({held_out.kind}) fit at once"
-        + (
-            f"; the cap was raised by {format_mib(held_out.raised_bytes)} for the rest."
-            if held_out.raised_bytes
-            else "."
-        ),
+        _held_out_words(held_out),
     ]
     if held_out.fit_cap_bytes is not None:
         result = "fits" if held_out.fit_cap_held else "does not fit"
+        part = f"first {held_out.fit_steps} steps" if held_out.fit_steps else "first two thirds of the trace"
         lines.append(
-            f"Fitted on the first {held_out.fit_steps} steps alone the cap would be "
-            f"{format_mib(held_out.fit_cap_bytes)}; the whole trace {result} under it."
+            f"Fitted on the {part} alone the cap would be {format_mib(held_out.fit_cap_bytes)}; "
+            f"the whole trace {result} under it."
         )
     lines.append("A batch larger than any recorded one needs more than any cap found here.")
     return "\n".join(lines)
+
+
+def _held_out_words(held_out: HeldOut) -> str:
+    if not held_out.runs:
+        return f"Held out: {held_out.kind}."
+    raised = (
+        f"; the cap was raised by {format_mib(held_out.raised_bytes)} for the rest"
+        if held_out.raised_bytes
+        else ""
+    )
+    return (
+        f"Held out: {held_out.fitted} of {held_out.runs} further runs ({held_out.kind}) fit at once{raised}."
+    )
 
 
 def _notes(found: Recommendation) -> list[str]:

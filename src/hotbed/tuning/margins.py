@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hotbed.tuning.bounds import lower_bound
 from hotbed.tuning.recommendation import HeldOut, Margin
 from hotbed.tuning.search import CAP_STEP_BYTES, rounded_up
-from hotbed.tuning.variants import can_reorder, first_steps, reordered, with_timing
+from hotbed.tuning.variants import can_reorder, first_part, reordered, with_timing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,10 +51,9 @@ def settle(evaluator: Evaluator, candidate: Candidate) -> Settled | None:
     if any(cap is None for cap in caps):
         return None
     worst = max((cap for cap in caps if cap is not None), default=needed)
-    part = _fit_on_first_part(evaluator, candidate)
+    part = _fit_on_part(evaluator, candidate)
     growth = part.growth_bytes if part else 0
-    guard = rounded_up(max(2 * CAP_STEP_BYTES, int(needed * _GUARD_SHARE)))
-    margin = Margin(needed, worst - needed, growth, guard, len(fitting))
+    margin = Margin(needed, worst - needed, growth, _guard(candidate), len(fitting))
     return _tested(evaluator, replace(candidate, cap_bytes=needed + margin.total_bytes), margin, part)
 
 
@@ -105,36 +104,58 @@ def _fits(evaluator: Evaluator, variants: Sequence[Variant], candidate: Candidat
 
 
 @dataclass(frozen=True)
-class _FirstPart:
-    """What the first two thirds of the steps needed beyond their own lower bound, and what the rest added."""
+class _Fit:
+    """What a fit on part of the recorded runs would have missed.
 
-    steps: int
+    `overhead_bytes` is the need of that part beyond its own lower bound, `growth_bytes` what the rest needs beyond
+    that. Need beyond the bound is compared, not bytes: later steps may simply hold more, which no setting changes.
+    """
+
+    steps: int | None
     overhead_bytes: int
     growth_bytes: int
+    traces: int = 0
+    """how many traces were held out against the others"""
+    traces_fitted: int = 0
 
 
-def _fit_on_first_part(evaluator: Evaluator, candidate: Candidate) -> _FirstPart | None:
-    """Fits the cap on the first part alone. Need beyond the lower bound is compared, not bytes: a later step
-    may simply hold more, which no setting changes."""
-    subject = evaluator.subjects[0]
-    steps = int(len(subject.program.steps) * _FIT_SHARE)
-    if not can_reorder(subject.program) or len(evaluator.subjects) > 1:
-        return None
+def _fit_on_part(evaluator: Evaluator, candidate: Candidate) -> _Fit | None:
+    """The fit on the first two thirds of a single trace, or on all traces but one, for each one in turn."""
+    if len(evaluator.subjects) > 1:
+        return _leave_one_out(evaluator, candidate)
     assert candidate.cap_bytes is not None
-    part = first_steps(subject.program, steps)
-    bound = lower_bound(part)
-    start = replace(candidate, cap_bytes=rounded_up(bound))
-    cap = _cap_that_fits(evaluator, Variant(part), start)
-    if cap is None:
+    subject = evaluator.subjects[0]
+    part = first_part(subject.program, _FIT_SHARE)
+    overhead = _overhead(evaluator, part, candidate)
+    if overhead is None:
         return None
-    overhead = cap - bound
     whole = candidate.cap_bytes - subject.lower_bound_bytes
-    return _FirstPart(steps, overhead, max(0, rounded_up(whole - overhead)))
+    return _Fit(len(part.steps) or None, overhead, max(0, rounded_up(whole - overhead)))
 
 
-def _tested(
-    evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _FirstPart | None
-) -> Settled | None:
+def _leave_one_out(evaluator: Evaluator, candidate: Candidate) -> _Fit | None:
+    overheads = [_overhead(evaluator, subject.program, candidate) for subject in evaluator.subjects]
+    known = sorted(overhead for overhead in overheads if overhead is not None)
+    if len(known) < len(overheads):
+        return None
+    guard = _guard(candidate)
+    fitted = sum(overhead <= known[-2 if overhead == known[-1] else -1] + guard for overhead in known)
+    return _Fit(None, known[-2], rounded_up(known[-1] - known[-2]), len(known), fitted)
+
+
+def _overhead(evaluator: Evaluator, program: Program, candidate: Candidate) -> int | None:
+    """Smallest cap for `program` minus its lower bound."""
+    bound = lower_bound(program)
+    cap = _cap_that_fits(evaluator, Variant(program), replace(candidate, cap_bytes=rounded_up(bound)))
+    return None if cap is None else cap - bound
+
+
+def _guard(candidate: Candidate) -> int:
+    assert candidate.cap_bytes is not None
+    return rounded_up(max(2 * CAP_STEP_BYTES, int(candidate.cap_bytes * _GUARD_SHARE)))
+
+
+def _tested(evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _Fit | None) -> Settled | None:
     """Replays held-out runs under the final cap, and raises it until they and the recorded runs fit."""
     assert candidate.cap_bytes is not None
     start = candidate.cap_bytes
@@ -154,11 +175,14 @@ def _tested(
             return None
     final = replace(candidate, cap_bytes=cap)
     guard = margin.guard_bytes
-    fit_cap = rounded_up(evaluator.lower_bound_bytes + part.overhead_bytes) + guard if part else None
+    single = part is not None and not part.traces
+    fit_cap = (
+        rounded_up(evaluator.lower_bound_bytes + part.overhead_bytes) + guard if part and single else None
+    )
     tested = HeldOut(
         kind=_kind(evaluator.subjects),
-        runs=len(held_out),
-        fitted=sum(fits),
+        runs=len(held_out) + (part.traces if part else 0),
+        fitted=sum(fits) + (part.traces_fitted if part else 0),
         worst_peak_reserved_bytes=_worst_peak(evaluator, held_out, final),
         raised_bytes=cap - start,
         fit_steps=part.steps if part else None,
@@ -174,7 +198,9 @@ def _kind(subjects: Sequence[Subject]) -> str:
         kinds.append("steps in another order")
     if any(subject.program.has_pending_frees for subject in subjects):
         kinds.append("side streams at other times")
-    return ", ".join(kinds) or "none: the trace shows neither steps nor side streams"
+    if len(subjects) > 1:
+        kinds.append("each trace by a fit on the others")
+    return ", ".join(kinds) or "none: the trace shows neither steps that could change places nor side streams"
 
 
 def _worst_peak(evaluator: Evaluator, variants: Sequence[Variant], candidate: Candidate) -> int:

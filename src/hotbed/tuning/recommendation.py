@@ -40,8 +40,8 @@ class Margin:
     """Why the cap is above the smallest one under which the recorded run still fits. Bytes.
 
     `variants_bytes` is what the worst of `fitted_variants` other runs needed more (steps in another order, side
-    streams at other times, other addresses, other traces); `growth_bytes` what the last third of the steps needed
-    beyond the first two thirds, each against its own lower bound; `guard_bytes` a fixed share on top.
+    streams at other times, other addresses, other traces); `growth_bytes` what the last third of the trace needed
+    beyond the first two thirds (of several traces: the neediest beyond the next), each against its own lower bound; `guard_bytes` a fixed share on top.
     """
 
     needed_bytes: int

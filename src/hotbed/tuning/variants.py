@@ -39,10 +39,11 @@ def with_timing(program: Program, seed: int | None) -> Program:
     return _taken(program, sorted(range(len(keys)), key=keys.__getitem__), program.steps.starts)
 
 
-def first_steps(program: Program, steps: int) -> Program:
-    """`program` cut off after its first `steps` steps."""
-    end = program.steps.starts[steps]
-    return _taken(program, range(end), program.steps.starts[:steps])
+def first_part(program: Program, share: float) -> Program:
+    """`program` cut off after about `share` of it: at the start of a step, where it has steps."""
+    starts = program.steps.starts
+    end = starts[int(len(starts) * share)] if len(starts) > 1 else int(len(program) * share)
+    return _taken(program, range(end), [start for start in starts if start < end])
 
 
 def can_reorder(program: Program) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hotbed.replaying.program import Op, Program, compile_trace
 from hotbed.replaying.steps import Steps
 from hotbed.tuning.bounds import lower_bound
-from hotbed.tuning.variants import can_reorder, first_steps, reordered, with_timing
+from hotbed.tuning.variants import can_reorder, first_part, reordered, with_timing
 from tests.unit.invented import ALLOC, DONE, MIB, REQUEST, trace_of, training
 
 SIZES = [64 * MIB, 32 * MIB, 96 * MIB, 16 * MIB, 48 * MIB, 64 * MIB, 80 * MIB, 8 * MIB]
@@ -62,11 +62,16 @@ def test_what_a_step_leaves_for_the_next_lives_as_long_in_the_new_order() -> Non
     assert lower_bound(reordered(program, seed=5)) == lower_bound(program)
 
 
-def test_the_first_steps_alone() -> None:
+def test_the_first_part_ends_at_a_step() -> None:
     program = program_of_steps()
-    part = first_steps(program, 3)
+    part = first_part(program, 0.4)
     assert len(part) == program.steps.starts[3]
     assert len(part.steps) == 3
+
+
+def test_the_first_part_of_a_trace_without_steps() -> None:
+    program = compile_trace(trace_of([(ALLOC, address, 512) for address in range(1, 11)]))
+    assert len(first_part(program, 0.6)) == 6
 
 
 def test_side_streams_may_end_at_once_or_late() -> None:
