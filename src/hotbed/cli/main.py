@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import traceback
 from importlib import import_module
 
 import click
@@ -61,6 +63,7 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Runs the command line and exits: 0 done, 1 the user can fix it, 2 usage or our fault, 130 on Ctrl-C."""
+    _prepare_streams()
     try:
         code = cli.main(args, prog_name="hotbed", standalone_mode=False)
         sys.stdout.flush()
@@ -71,16 +74,49 @@ def main(args: list[str] | None = None) -> None:
         click.echo("interrupted", err=True)
         code = 130
     except HotbedError as error:
-        click.echo(f"error: {error.message}", err=True)
-        if error.hint:
-            click.echo(f"hint: {error.hint}", err=True)
+        _say(error.message, error.hint)
         code = error.exit_code
-    except BrokenPipeError:
-        # The reader (head, less) went away; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"error: {where}{error.strerror or error}", err=True)
-        code = 1
+        code = _failed_call(error)
+    except SystemExit:
+        # Verbs return their status. click and rich leave like this, with 1, when the reader of their output is gone.
+        _drop_unwritten()
+        code = 0
+    except Exception:
+        traceback.print_exc()
+        _say("this is a fault in hotbed, not in what you did", "report it with the lines above")
+        code = 2
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _prepare_streams() -> None:
+    """Makes writing safe whatever the shell closed, and whatever a terminal or a file name cannot spell."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")
+    sys.stderr = sys.stderr or open(os.devnull, "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _say(message: str, hint: str | None) -> None:
+    click.echo(f"error: {message}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+
+
+def _failed_call(error: OSError) -> int:
+    """Words for what the system refused, and the exit status: 0 where only the reader (head, less) went away."""
+    _drop_unwritten()
+    if isinstance(error, BrokenPipeError):
+        return 0
+    where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+    _say(f"{where}{error.strerror or error}", None)
+    return 1
+
+
+def _drop_unwritten() -> None:
+    """What could not be written stays in the buffer: the interpreter would complain about it once more at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
