@@ -82,7 +82,7 @@ def main(args: list[str] | None = None) -> None:
         # Verbs return their status. click and rich leave like this, with 1, when the reader of their output is gone.
         _drop_unwritten()
         code = 0
-    except Exception:
+    except Exception:  # noqa: BLE001 - there is nobody above to leave it to
         traceback.print_exc()
         _say("this is a fault in hotbed, not in what you did", "report it with the lines above")
         code = 2
@@ -91,8 +91,8 @@ def main(args: list[str] | None = None) -> None:
 
 def _prepare_streams() -> None:
     """Makes writing safe whatever the shell closed, and whatever a terminal or a file name cannot spell."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")
-    sys.stderr = sys.stderr or open(os.devnull, "w")
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - they live as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import tempfile
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotbed.errors import PlatformError, UsageError
+from hotbed.files import replacing
 from hotbed.gpu.catalogue import find_gpu
 from hotbed.gpu.driver_costs import CALIBRATION_SCHEMA
 from hotbed.gpu.live import live_driver
@@ -88,15 +87,8 @@ def write(table: dict[str, Any], path: Path, *, force: bool = False) -> None:
     """
     refuse_overwrite(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(_toml(table))
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        file.write(_toml(table).encode())
 
 
 def _known(value: Any) -> Any:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import zstandard
 
+from hotbed.files import replacing
 from hotbed.trace import layout
 from hotbed.trace.columns import packed_table
 from hotbed.trace.model import NONE
 from hotbed.trace.tables import Tables
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
     from typing import IO
 
@@ -31,18 +31,10 @@ _LEVEL: Final = 9
 def write_compact(path: str | os.PathLike[str], traces: Sequence[Trace]) -> None:
     """Writes `traces`, the devices of one recording, to `path`; load_trace and load_devices give them back.
 
-    A file at `path` is replaced only once the new one is whole. Trace.source is not kept. Raises OSError.
+    A file at `path` is replaced only once the new one is whole. Trace.source is not kept. Raises as files.replacing.
     """
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("xb") as out:
-            _write(out, traces)
-            out.flush()
-            os.fsync(out.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as out:
+        _write(out, traces)
 
 
 def _write(out: IO[bytes], traces: Sequence[Trace]) -> None:

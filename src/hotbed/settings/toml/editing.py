@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import operator
-import os
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomlkit
 from tomlkit.items import InlineTable, Table
 
 from hotbed.errors import InternalError, UsageError
+from hotbed.files import replacing
 from hotbed.settings.toml.model import SCHEMA, HotbedToml, MemorySection, NeedsSection, keys_of, same_gpu
 from hotbed.settings.toml.reading import parse_document, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
+    from pathlib import Path
 
 
 def write_memory(path: Path, section: MemorySection, gpu_name: str | None = None) -> None:
@@ -40,9 +39,7 @@ def write_needs(path: Path, section: NeedsSection) -> None:
 def _write(path: Path, where: tuple[str, ...], section: MemorySection | NeedsSection) -> None:
     if section == type(section)():
         raise UsageError(f"there is nothing to write into [{'.'.join(where)}]")
-    # The file behind a link is replaced, not the link.
-    target = Path(os.path.realpath(path))
-    content = target.read_bytes() if target.exists() else f"schema = {SCHEMA}\n".encode()
+    content = path.read_bytes() if path.exists() else f"schema = {SCHEMA}\n".encode()
     document = parse_document(content, path)
     expected = _expected(read_document(document, path), where, section)
     _edit(document, where, section)
@@ -51,7 +48,8 @@ def _write(path: Path, where: tuple[str, ...], section: MemorySection | NeedsSec
         raise InternalError(
             f"{path} was left as it was: editing it would have changed more than [{'.'.join(where)}]"
         )
-    _replace(target, text.encode())
+    with replacing(path) as stream:
+        stream.write(text.encode())
 
 
 def _edit(
@@ -100,26 +98,3 @@ def _fill(table: MutableMapping[str, Any], section: MemorySection | NeedsSection
     for name, value in values.items():
         if value is None and name in table:
             del table[name]
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Puts `content` in the place of `target` in one step, so that a reader or a crash sees the old or the new file."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    """The umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
