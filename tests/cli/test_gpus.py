@@ -47,10 +47,12 @@ def test_gpus_name_shows_the_source_of_every_figure() -> None:
 
 def test_gpus_json_gives_value_kind_and_source_or_null() -> None:
     result = hotbed("gpus", "h200", "--json")
-    figures = json.loads(result.stdout)["figures"]
+    found = json.loads(result.stdout)
+    figures = found["figures"]
+    assert (found["schema"], found["slug"]) == (1, "h200")
     assert figures["total_bytes"]["value"] == 150109880320
     assert figures["total_bytes"]["kind"] == "measured"
-    listed = json.loads(hotbed("gpus", "--json").stdout)
+    listed = json.loads(hotbed("gpus", "--json").stdout)["gpus"]
     t4 = next(gpu for gpu in listed if gpu["slug"] == "t4")
     assert t4["figures"]["context_bytes"] is None
 

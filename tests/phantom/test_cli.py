@@ -74,7 +74,7 @@ def test_check_finds_every_entry_point_of_the_installed_torch() -> None:
 
 def test_nvml_shows_the_phantom() -> None:
     result = hotbed("nvml", "--gpu", "h200", "--gpus", "2", "--json")
-    gpus = json.loads(result.stdout)
+    gpus = json.loads(result.stdout)["gpus"]
     assert [gpu["index"] for gpu in gpus] == [0, 1]
     assert {gpu["name"] for gpu in gpus} == {"NVIDIA H200"}
     # The H200 of the ground truth: 143771 MiB in NVML, 143155 in CUDA; the rest is the driver's.

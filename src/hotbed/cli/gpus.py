@@ -24,7 +24,7 @@ _LEGEND = "r: seen in published output   d: documented by the vendor   *: derive
 
 @click.command(epilog=EPILOG)
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: a list, or one object for NAME.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(name: str | None, as_json: bool) -> None:
     """List the GPUs that hotbed knows; with NAME, every figure of one GPU and its source.
 
@@ -32,30 +32,19 @@ def command(name: str | None, as_json: bool) -> None:
     """
     from hotbed.cli.printer import note, print_json, show
     from hotbed.gpu import catalogue, find_gpu
+    from hotbed.gpu.model import SCHEMA
 
     if name is not None:
         gpu = find_gpu(name)
         if as_json:
-            print_json(as_json_object(gpu))
+            print_json(gpu.to_json())
         else:
             show(_figures(gpu))
     elif as_json:
-        print_json([as_json_object(gpu) for gpu in catalogue()])
+        print_json({"schema": SCHEMA, "gpus": [gpu.to_json() for gpu in catalogue()]})
     else:
         show(_overview(catalogue()))
         note(_LEGEND)
-
-
-def as_json_object(gpu: Gpu) -> dict[str, Any]:
-    """The GPU as plain containers: `figures` maps each name to value, kind and source, or to null if unknown."""
-    from hotbed.gpu.model import FIGURES
-
-    figures: dict[str, Any] = {}
-    for figure in FIGURES:
-        source = gpu.source_of(figure)
-        known = source and {"value": getattr(gpu, figure), "kind": source.kind, "source": source.text}
-        figures[figure] = known
-    return {"slug": gpu.slug, "name": gpu.name, "figures": figures}
 
 
 def _overview(gpus: tuple[Gpu, ...]) -> Table:

@@ -56,7 +56,7 @@ def run(gpu_name: str | None, count: int, total: str | None, argv: tuple[str, ..
 @command.command()
 @click.option("--torch", "python", metavar="PYTHON", default=sys.executable, help="Look at this one's torch.")
 @json_option
-def check(python: str, as_json: bool) -> None:
+def check(python: str, as_json: bool) -> int:
     """Compare what an installed torch needs of CUDA with what the phantom has.
 
     Exit status 1 if torch imports something that would reach a real library.
@@ -69,7 +69,7 @@ def check(python: str, as_json: bool) -> None:
         print_json({"schema": 1, **asdict(found)})
     else:
         show(_coverage_text(found))
-    sys.exit(1 if found.uncovered else 0)
+    return 1 if found.uncovered else 0
 
 
 @command.command()
@@ -84,7 +84,7 @@ def nvml(gpu_name: str | None, count: int, total: str | None, as_json: bool) -> 
 
     gpus = seen_by_nvml(_gpu(gpu_name, total), count)
     if as_json:
-        print_json([asdict(gpu) for gpu in gpus])
+        print_json({"schema": 1, "gpus": [asdict(gpu) for gpu in gpus]})
     else:
         show(_nvml_table(gpus))
 

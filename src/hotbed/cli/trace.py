@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,10 @@ def convert(source: Path, target: Path, force: bool) -> None:
     from hotbed.units import format_size
 
     if target.exists() and not force:
-        raise UsageError(f"{target} exists", hint=f"hotbed trace convert --force {source} {target}")
+        raise UsageError(
+            f"{target} exists",
+            hint=shlex.join(["hotbed", "trace", "convert", "--force", str(source), str(target)]),
+        )
     traces = load_devices(source)
     write_compact(target, traces)
     before, after = source.stat().st_size, target.stat().st_size
@@ -67,7 +71,7 @@ def convert(source: Path, target: Path, force: bool) -> None:
 @FILE
 @DEVICE
 @JSON
-def check(file: Path, device: int | None, as_json: bool) -> None:
+def check(file: Path, device: int | None, as_json: bool) -> int:
     """Check that FILE can be true: checksums, pairs, overlaps, and that its events lead to its final map.
 
     One line for each problem; exit status 1 if there is any.
@@ -85,7 +89,7 @@ def check(file: Path, device: int | None, as_json: bool) -> None:
         click.echo("\n".join(report.lines()))
     else:
         printer.note(f"{file}: no problem in {sum(len(trace.events) for trace in traces)} events")
-    click.get_current_context().exit(1 if report.problems else 0)
+    return 1 if report.problems else 0
 
 
 def _page(file: Path, trace: Trace) -> Group:

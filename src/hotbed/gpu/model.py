@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+SCHEMA = 1
 
 Kind = Literal["measured", "reported", "documented", "derived"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -48,6 +50,15 @@ class Gpu:
     def source_of(self, figure: str) -> Source | None:
         """Where the figure called `figure` (a field name) comes from; None when the figure is unknown."""
         return dict(self.sources).get(figure)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain containers, with `schema`; `figures` maps each name to value, kind and source, or to null if unknown."""
+        figures: dict[str, Any] = {}
+        for figure in FIGURES:
+            source = self.source_of(figure)
+            known = source and {"value": getattr(self, figure), "kind": source.kind, "source": source.text}
+            figures[figure] = known
+        return {"schema": SCHEMA, "slug": self.slug, "name": self.name, "figures": figures}
 
 
 FIGURES = tuple(item.name for item in fields(Gpu) if item.name not in ("slug", "name", "aliases", "sources"))
