@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 export HOTBED_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 exactness bundle clean
+.PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 exactness device-bundle clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -76,7 +76,7 @@ aarch64:  ## the same wheel for aarch64, compiled here
 exactness: setup  ## replay against everything measured on the H200: the table of docs/accuracy
 	$(BIN)/python benchmarks/exactness.py
 
-bundle: wheel  ## .whl/: hotbed and what it needs, for a CPython 3.12 (x86_64) without network; numpy is left to it
+device-bundle: wheel  ## .whl/: hotbed and what it needs, for a CPython 3.12 (x86_64) without network; numpy is left to it
 	rm -rf .whl
 	$(PIP) download -c constraints.txt --no-deps --only-binary=:all: --dest .whl --python-version 3.12 \
 	    --implementation cp $(addprefix --platform manylinux,_2_28_x86_64 _2_27_x86_64 _2_17_x86_64 2014_x86_64 1_x86_64) \

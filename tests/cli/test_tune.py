@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import hotbed
+from hotbed.gpu import find_gpu
 from hotbed.replaying import compile_trace
 from hotbed.settings.toml import load
 from hotbed.tuning.bounds import lower_bound
@@ -108,6 +110,21 @@ def test_several_traces_share_one_answer(data: Path) -> None:
     chosen = both.recommended
     for trace in traces:
         assert not hotbed.replay(trace, chosen.settings, chosen.cap_bytes, detail=False).out_of_memory
+
+
+def test_a_card_that_only_tuned_settings_fit(data: Path) -> None:
+    """detection holds 15508 MiB at once; with the default it reserves 29400 where there is room."""
+    card = replace(find_gpu("rtx-4090"), total_bytes=17 << 30)
+    found = hotbed.tune(data / "h200/detection.record.pickle.xz", gpu=card)
+    assert not found.default.fits
+    assert found.recommended.fits
+    assert found.recommended.footprint_bytes < found.total_bytes
+
+
+def test_a_card_that_nothing_fits(data: Path) -> None:
+    result = tune(data / "h200/detection.record.pickle.xz", "--gpu", "t4", code=1)
+    assert "nothing that was tried fits" in result.stderr
+    assert "15.1 GiB are alive at once" in result.stderr
 
 
 def test_ctrl_c_gives_the_best_so_far(data: Path) -> None:

@@ -16,10 +16,13 @@ from hotbed.replaying.outcome import ASYNC_ERROR, OomPoint, Outcome
 from hotbed.replaying.program import Program, compile_trace
 from hotbed.settings import AllocatorSettings, TorchVersion, validate
 from hotbed.trace import Trace, load_trace
+from hotbed.units import format_mib
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
+
+_NEARLY_FULL = 0.9
 
 
 def replay(
@@ -60,15 +63,23 @@ def gpu_for(name: str | Gpu | None, program: Program) -> Gpu:
     return default if needed <= default.total_bytes else replace(default, total_bytes=needed)
 
 
+def _with_context(gpu: Gpu) -> Gpu:
+    """`gpu` with a context size: where nobody measured one, that of an H200 stands in."""
+    if gpu.context_bytes is not None:
+        return gpu
+    return replace(gpu, context_bytes=find_gpu(DEFAULT_GPU).context_bytes)
+
+
 class Replayer:
     """Replays traces on one GPU with one torch, turning raw counts into Outcomes. A context manager."""
 
     def __init__(
         self, gpu: Gpu, *, python: str | None = None, backend: str = "native", parallel: int | None = None
     ) -> None:
-        self.gpu = gpu
+        self.gpu = _with_context(gpu)
+        self.context_is_known = gpu.context_bytes is not None
         self.backend = backend
-        self.engine = Engine(gpu, python=python, backend=backend, parallel=parallel)
+        self.engine = Engine(self.gpu, python=python, backend=backend, parallel=parallel)
         self.costs = costs_for(gpu)
 
     def __enter__(self) -> Replayer:
@@ -134,6 +145,7 @@ class Replayer:
             cap_bytes=job.cap_bytes,
             gpu=self.gpu.name,
             total_bytes=raw.total_bytes,
+            context_bytes=self.gpu.context_bytes or 0,
             torch_version=self.engine.torch_version,
             out_of_memory=raw.failed_op is not None,
             oom=None if raw.failed_op is None else _oom_point(trace, program, raw.failed_op, stats),
@@ -151,7 +163,21 @@ class Replayer:
             seconds=raw.seconds,
             cost=cost_of(raw.counters, raw.marks, program.steps, self.costs),
             estimate=None if self.backend == "native" else ASYNC_ERROR,
-            notes=program.notes,
+            notes=(*program.notes, *self._card_notes(raw, job)),
+        )
+
+    def _card_notes(self, raw: RawResult, job: Job) -> tuple[str, ...]:
+        """What to know where the card itself, not a cap, was the limit or nearly so."""
+        context = self.gpu.context_bytes or 0
+        full = raw.stats["reserved_bytes.all.peak"] + context > _NEARLY_FULL * raw.total_bytes
+        if job.cap_bytes is not None or not (full or raw.failed_op is not None):
+            return ()
+        source = (
+            "measured" if self.context_is_known else f"not known for a {self.gpu.name}, so that of an H200"
+        )
+        return (
+            f"the CUDA context takes {format_mib(context)} of the card ({source}); libraries load 90 to 350 MiB more "
+            "(on an H200), which a replay does not count",
         )
 
     def _detailed(self, outcome: Outcome, program: Program, job: Job) -> Outcome:

@@ -195,6 +195,7 @@ def _start(
         process = phantom.start(
             [python, str(_WORKER), str(theirs.fileno()), control.__file__, str(parallel)],
             gpu=gpu,
+            context=True,
             env=environment,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

@@ -99,6 +99,8 @@ class Outcome:
     cap_bytes: int | None
     gpu: str
     total_bytes: int
+    """memory of the card as CUDA reports it; `context_bytes` of it are taken by the CUDA context"""
+    context_bytes: int
     torch_version: str
     out_of_memory: bool
     oom: OomPoint | None

@@ -59,7 +59,7 @@ def _add_choice(table: Table, found: Recommendation, name: str, choice: Choice) 
         f"{100 * (choice.footprint_bytes / found.lower_bound_bytes - 1):+.1f} %",
         str(choice.device_calls),
         f"{choice.cost_ms_per_step:.2f}",
-        choice.label + cap,
+        choice.label + cap + ("" if choice.fits else "  OUT OF MEMORY"),
     )
 
 
@@ -69,12 +69,9 @@ def _mib(size_bytes: int) -> str:
 
 def _paste(found: Recommendation, environment_name: str) -> str:
     choice = found.recommended
-    share = 100 * found.saving_bytes / found.default.peak_reserved_bytes
     if not choice.settings and not choice.cap_bytes:
         return "Nothing to change: torch's default is the best choice for this trace."
-    lines = [
-        f"Saves {format_mib(found.saving_bytes)} ({share:.1f} %) of what the default reserves. To use it:"
-    ]
+    lines = [_saving(found) + " To use it:"]
     if found.environment_string:
         lines.append(f'  shell        export {environment_name}="{found.environment_string}"')
     if found.python_line:
@@ -84,6 +81,13 @@ def _paste(found: Recommendation, environment_name: str) -> str:
         lines.append(f"  {set_apart} {found.python_line}")
     lines.append("  hotbed.toml  add --write hotbed.toml to this command")
     return "\n".join(lines)
+
+
+def _saving(found: Recommendation) -> str:
+    if not found.default.fits:
+        return f"The default runs out of memory on a {found.gpu}; this fits."
+    share = 100 * found.saving_bytes / found.default.peak_reserved_bytes
+    return f"Saves {format_mib(found.saving_bytes)} ({share:.1f} %) of what the default reserves."
 
 
 def _front(found: Recommendation) -> Table:

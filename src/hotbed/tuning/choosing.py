@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hotbed.errors import UsageError
+from hotbed.errors import HotbedError, UsageError
 from hotbed.tuning.margins import Settled, settle
 from hotbed.tuning.search import Limits
+from hotbed.units import format_size
 
 if TYPE_CHECKING:
     from hotbed.replaying import Steps
@@ -45,10 +46,12 @@ def limits_for(goal: str, steps: Steps, default: Evaluation) -> Limits:
 
 
 def choose(evaluator: Evaluator, limits: Limits, default: Evaluation, *, with_margin: bool = True) -> Chosen:
-    """The smallest footprint within `limits`, margin included; the default where nothing beats it."""
+    """The smallest footprint within `limits`, margin included; the default where nothing beats it.
+
+    Raises HotbedError when nothing that was tried fits the card.
+    """
     accepted = [known for known in evaluator.fitting() if limits.accept(known)]
-    uncapped = [known for known in accepted if known.candidate.cap_bytes is None]
-    without_cap = min([default, *uncapped], key=_rank)
+    without_cap = _best_without_cap(evaluator, default, accepted)
     if not with_margin:
         return Chosen(without_cap, without_cap, None)
     settled = _best_settled(evaluator, limits, accepted)
@@ -59,6 +62,20 @@ def choose(evaluator: Evaluator, limits: Limits, default: Evaluation, *, with_ma
     if capped.choice.footprint_bytes > worth:
         return Chosen(without_cap, without_cap, None)
     return Chosen(capped, without_cap, settled)
+
+
+def _best_without_cap(evaluator: Evaluator, default: Evaluation, accepted: list[Evaluation]) -> Evaluation:
+    """Within the limits if possible; the default, which may spend what it spends, belongs to them."""
+    for group in (accepted, evaluator.fitting()):
+        uncapped = [known for known in group if known.candidate.cap_bytes is None]
+        if uncapped or default.fits:
+            return min([*uncapped, *([default] if default.fits else [])], key=_rank)
+    gpu = evaluator.replayer.gpu
+    raise HotbedError(
+        f"nothing that was tried fits a {gpu.name}: {format_size(evaluator.lower_bound_bytes)} are alive at once, the "
+        f"card has {format_size(gpu.total_bytes - (gpu.context_bytes or 0))} beside the CUDA context",
+        hint="choose a larger --gpu, or record with a smaller batch",
+    )
 
 
 def _rank(evaluation: Evaluation) -> tuple[int, float, int]:

@@ -34,11 +34,14 @@ class Subject:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A candidate and what it did; `fits` is False when any trace ran out of memory or torch refused."""
+    """A candidate and what it did."""
 
     candidate: Candidate
-    fits: bool
     choice: Choice
+
+    @property
+    def fits(self) -> bool:
+        return self.choice.fits
 
 
 class Evaluator:
@@ -99,6 +102,7 @@ class Evaluator:
 def _judged(candidate: Candidate, outcomes: Sequence[Outcome]) -> Evaluation:
     if not outcomes:
         raise InternalError("a candidate was judged without a replay")
+    fits = not any(outcome.out_of_memory for outcome in outcomes)
     choice = Choice(
         settings=candidate.settings.to_string(),
         cap_bytes=candidate.cap_bytes,
@@ -106,5 +110,6 @@ def _judged(candidate: Candidate, outcomes: Sequence[Outcome]) -> Evaluation:
         device_calls=max(outcome.cost.device_calls for outcome in outcomes),
         cost_ms_per_step=max(outcome.cost.per_step_ms for outcome in outcomes),
         cost_ms_total=max(outcome.cost.total_ms for outcome in outcomes),
+        fits=fits,
     )
-    return Evaluation(candidate, not any(outcome.out_of_memory for outcome in outcomes), choice)
+    return Evaluation(candidate, choice)

@@ -21,6 +21,8 @@ class Choice:
     device_calls: int
     cost_ms_per_step: float
     cost_ms_total: float
+    fits: bool = True
+    """whether every trace runs to its end; if not, the figures are those up to the out-of-memory"""
 
     @property
     def footprint_bytes(self) -> int:

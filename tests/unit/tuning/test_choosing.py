@@ -15,8 +15,8 @@ from hotbed.tuning.space import Candidate
 
 
 def evaluation(peak: int, cost: float, cap: int | None = None, *, fits: bool = True) -> Evaluation:
-    choice = Choice("", cap, peak, 0, cost, cost)
-    return Evaluation(Candidate(AllocatorSettings(), cap), fits, choice)
+    choice = Choice("", cap, peak, 0, cost, cost, fits)
+    return Evaluation(Candidate(AllocatorSettings(), cap), choice)
 
 
 def test_balanced_spends_one_percent_of_a_step() -> None:
