@@ -44,16 +44,15 @@ def command(
     Takes some seconds and up to a quarter of the free memory. Run it while the GPU is idle. `hotbed tune` and
     `hotbed replay` use the result for this GPU model from then on.
     """
-    from hotbed.gpu.calibration import as_table, default_name, origin_here, refuse_overwrite, write
+    from hotbed.gpu.calibration import as_table, origin_here, refuse_overwrite, write
     from hotbed.gpu.cuda import Cuda
-    from hotbed.gpu.driver_costs import user_folder
     from hotbed.gpu.measuring import measure
 
     if os.environ.get("HOTBED_PHANTOM") == "1" and not allow_phantom:
         hint = "run it outside `hotbed phantom`, or add --allow-phantom to try the program itself"
         raise UsageError("this is a phantom GPU: the time of its calls means nothing", hint=hint)
     cuda = Cuda(device)
-    path = out or user_folder() / default_name(cuda.name())
+    path = out or _default_path(cuda.name())
     refuse_overwrite(path, force=force)
     table = as_table(
         measure(cuda, quick=quick), origin_here(shlex.join(["hotbed", *sys.argv[1:]]), __version__)
@@ -61,6 +60,16 @@ def command(
     write(table, path, force=force)
     _print(table, as_json=as_json)
     click.echo(f"wrote {path}", err=True)
+
+
+def _default_path(gpu_name: str) -> Path:
+    from hotbed.gpu.calibration import default_name
+    from hotbed.gpu.driver_costs import user_folder
+
+    folder = user_folder()
+    if folder is None:
+        raise UsageError("this user has no home folder to keep the file in", hint="name a file with --out")
+    return folder / default_name(gpu_name)
 
 
 def _print(table: dict[str, Any], *, as_json: bool) -> None:

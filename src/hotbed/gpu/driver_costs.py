@@ -75,9 +75,13 @@ def costs_for(gpu: Gpu) -> DriverCosts:
     return replace(shipped, source=words, is_substitute=True)
 
 
-def user_folder() -> Path:
-    """Where `hotbed calibrate` puts its files and this module looks first."""
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+def user_folder() -> Path | None:
+    """Where `hotbed calibrate` puts its files and this module looks first; None for a user without a home."""
+    try:
+        base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    except RuntimeError:
+        # A container may run under a number that no user has.
+        return None
     return Path(base) / "hotbed" / "calibrations"
 
 
@@ -112,5 +116,5 @@ def _cost(row: dict[str, Any]) -> CallCost:
 
 def _files() -> list[Path]:
     own = user_folder()
-    mine = sorted(own.glob("*.toml")) if own.is_dir() else []
+    mine = sorted(own.glob("*.toml")) if own is not None and own.is_dir() else []
     return [*mine, *sorted(_SHIPPED.glob("*.toml"))]

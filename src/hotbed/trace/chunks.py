@@ -96,6 +96,9 @@ def _decoded(payload: bytes, encoding: int, unpacked: int) -> bytes | None:
         elif encoding == Encoding.ZLIB:
             content = zlib.decompressobj().decompress(payload, unpacked + 1)
         elif encoding == Encoding.ZSTD:
+            # A frame that states its size is unpacked to that size, whatever limit is given.
+            if zstandard.frame_content_size(payload) not in (-1, unpacked):
+                return None
             content = zstandard.ZstdDecompressor().decompress(payload, max_output_size=max(unpacked, 1))
         else:
             return None

@@ -80,3 +80,14 @@ def test_a_broken_file_is_named_not_ignored(own_folder: Path, text: str, complai
     with pytest.raises(HotbedError, match=r"bad\.toml") as refusal:
         costs_for(find_gpu("h200"))
     assert complaint in refusal.value.message
+
+
+def test_a_user_without_a_home_gets_the_shipped_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`docker run --user 12345`: no HOME, and no entry in /etc/passwd."""
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    assert costs_for(find_gpu("h200")).gpu_name == "NVIDIA H200"

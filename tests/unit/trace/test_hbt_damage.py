@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
+import zstandard
 
 from hotbed.errors import TraceError
-from hotbed.trace import load_trace
+from hotbed.trace import layout, load_trace
 from hotbed.trace.checking import check
 from hotbed.trace.compaction import write_compact
 from hotbed.trace.loading import file_defects
@@ -98,3 +100,15 @@ def test_a_killed_process_leaves_everything_that_was_flushed(tmp_path: Path) -> 
 
 def test_a_whole_file_has_no_defects(recording: bytes, tmp_path: Path) -> None:
     assert file_defects(tmp_path / "recording.hbt") == []
+
+
+def test_a_chunk_is_never_unpacked_beyond_the_size_that_it_states(recording: bytes) -> None:
+    """2 KiB that say 10 bytes and hold 64 MiB; with a MiB it would be 32 GiB."""
+    packed = zstandard.ZstdCompressor().compress(bytes(64 << 20))
+    bomb = layout.chunk(layout.STRINGS, packed, layout.Encoding.ZSTD, 10)
+    tracemalloc.start()
+    found = read_hbt(recording + bomb, "x")[0]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "cannot be unpacked" in found.missing[0]
+    assert peak < 8 << 20
