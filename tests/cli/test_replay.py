@@ -155,3 +155,20 @@ def test_torch_without_cuda(data: Path, bare_python: Path) -> None:
     (site / "torch" / "__init__.py").write_text("__version__ = '2.14.1+cpu'\nclass version: cuda = None\n")
     result = replay(data / "h200/leak.record.pickle.xz", "--torch", bare_python, code=1)
     assert "torch 2.14.1+cpu is built without CUDA" in result.stderr
+
+
+def test_a_matrix_that_is_no_text_is_one_clear_line(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\xff\xfe")
+    result = replay(data / "h200" / "graphs.record.pickle.xz", "--matrix", path, code=2)
+    assert f"error: {path} is not UTF-8 text" in result.stderr
+
+
+def test_a_torch_that_cannot_load_its_libraries_says_why(data: Path, tmp_path: Path) -> None:
+    """torch opens CUDA libraries by itself; without one it raises OSError, no ImportError."""
+    (tmp_path / "torch.py").write_text("raise OSError('libcudnn.so.9: cannot open shared object file')")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    result = replay(data / "h200" / "graphs.record.pickle.xz", "--torch", python, code=1)
+    assert "libcudnn.so.9: cannot open shared object file" in result.stderr

@@ -6,14 +6,18 @@ import json
 import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def hotbed(*args: str) -> subprocess.CompletedProcess[str]:
+
+def hotbed(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Runs `hotbed phantom ARGS` in a process of its own."""
     command = [sys.executable, "-m", "hotbed", "phantom", *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
 
 
 def test_run_passes_arguments_output_and_status_through() -> None:
@@ -81,3 +85,12 @@ def test_nvml_shows_the_phantom() -> None:
     assert gpus[0]["total_bytes"] == 143771 << 20
     assert gpus[0]["used_bytes"] == (143771 << 20) - 150109880320
     assert "NVIDIA H200" in hotbed("nvml").stdout
+
+
+@pytest.mark.parametrize("verb", ["nvml", pytest.param("check", marks=pytest.mark.torch)])
+def test_modules_in_the_working_folder_are_not_run(verb: str, tmp_path: Path) -> None:
+    """A folder from somebody else may hold anything."""
+    for name in ("json", "pynvml", "torch", "importlib"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(3)")
+    result = hotbed(verb, "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr

@@ -70,10 +70,9 @@ def _best_without_cap(evaluator: Evaluator, default: Evaluation, accepted: list[
         uncapped = [known for known in group if known.candidate.cap_bytes is None]
         if uncapped or default.fits:
             return min([*uncapped, *([default] if default.fits else [])], key=_rank)
-    gpu = evaluator.replayer.gpu
     raise HotbedError(
-        f"nothing that was tried fits a {gpu.name}: {format_size(evaluator.lower_bound_bytes)} are alive at once, the "
-        f"card has {format_size(gpu.total_bytes - (gpu.context_bytes or 0))} beside the CUDA context",
+        f"nothing that was tried fits a {evaluator.replayer.gpu.name}: {format_size(evaluator.lower_bound_bytes)} are "
+        f"alive at once, the card has {format_size(evaluator.largest_cap_bytes)} beside the CUDA context",
         hint="choose a larger --gpu, or record with a smaller batch",
     )
 

@@ -63,6 +63,12 @@ class Evaluator:
         return max(subject.lower_bound_bytes for subject in self.subjects)
 
     @property
+    def largest_cap_bytes(self) -> int:
+        """What the card has beside the CUDA context."""
+        gpu = self.replayer.gpu
+        return gpu.total_bytes - (gpu.context_bytes or 0)
+
+    @property
     def parallel(self) -> int:
         return self.replayer.engine.parallel
 

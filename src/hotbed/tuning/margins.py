@@ -82,13 +82,17 @@ def _reordered(original: Program, seed: int) -> Variant:
 def _cap_that_fits(evaluator: Evaluator, variant: Variant, candidate: Candidate) -> int | None:
     """The smallest cap from the candidate's on, in growing steps, under which `variant` fits."""
     assert candidate.cap_bytes is not None
-    limit = _MAX_RAISE * evaluator.lower_bound_bytes
+    limit = _largest_cap(evaluator)
     cap, step = candidate.cap_bytes, CAP_STEP_BYTES
     while cap <= limit:
         if _fits(evaluator, [variant], replace(candidate, cap_bytes=cap))[0]:
             return cap
         cap, step = cap + step, step * 2
     return None
+
+
+def _largest_cap(evaluator: Evaluator) -> int:
+    return min(int(_MAX_RAISE * evaluator.lower_bound_bytes), evaluator.largest_cap_bytes)
 
 
 def _fits(evaluator: Evaluator, variants: Sequence[Variant], candidate: Candidate) -> list[bool]:
@@ -159,6 +163,8 @@ def _tested(evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _F
     """Replays held-out runs under the final cap, and raises it until they and the recorded runs fit."""
     assert candidate.cap_bytes is not None
     start = candidate.cap_bytes
+    if start > _largest_cap(evaluator):
+        return None
     held_out = _variants(evaluator.subjects, _HELD_OUT_SEEDS, with_addresses=False)
     fits = _fits(evaluator, held_out, candidate)
     raised = [
@@ -171,7 +177,7 @@ def _tested(evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _F
     cap = max([start, *(cap for cap in raised if cap is not None)])
     while not evaluator.evaluate(replace(candidate, cap_bytes=cap)).fits:
         cap += CAP_STEP_BYTES
-        if cap > _MAX_RAISE * evaluator.lower_bound_bytes:
+        if cap > _largest_cap(evaluator):
             return None
     final = replace(candidate, cap_bytes=cap)
     guard = margin.guard_bytes
@@ -187,9 +193,14 @@ def _tested(evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _F
         raised_bytes=cap - start,
         fit_steps=part.steps if part else None,
         fit_cap_bytes=fit_cap,
-        fit_cap_held=None if fit_cap is None else evaluator.evaluate(replace(final, cap_bytes=fit_cap)).fits,
+        fit_cap_held=None if fit_cap is None else _holds(evaluator, final, fit_cap),
     )
     return Settled(final, replace(margin, guard_bytes=guard + cap - start), tested)
+
+
+def _holds(evaluator: Evaluator, candidate: Candidate, cap_bytes: int) -> bool:
+    cap = min(cap_bytes, evaluator.largest_cap_bytes)
+    return evaluator.evaluate(replace(candidate, cap_bytes=cap)).fits
 
 
 def _kind(subjects: Sequence[Subject]) -> str:

@@ -164,9 +164,9 @@ def _fill_front(evaluator: Evaluator, best: Evaluation | None) -> None:
     """Caps between the bound and the default, for the middle of the front."""
     bases = [Candidate(known.candidate.settings) for known in (best,) if known is not None]
     bases += [known.candidate for known in evaluator.fitting() if known.candidate.cap_bytes is None][:1]
-    bound = evaluator.lower_bound_bytes
+    caps = [rounded_up(int(evaluator.lower_bound_bytes * share)) for share in _FRONT_SHARES]
     evaluator.evaluate_all(
-        [replace(base, cap_bytes=rounded_up(int(bound * share))) for base in bases for share in _FRONT_SHARES]
+        [replace(base, cap_bytes=cap) for base in bases for cap in caps if cap <= evaluator.largest_cap_bytes]
     )
 
 
