@@ -13,7 +13,6 @@ from hotbed.units import format_size
 if TYPE_CHECKING:
     from hotbed.replaying import Steps
     from hotbed.tuning.evaluator import Evaluation, Evaluator
-    from hotbed.tuning.space import Candidate
 
 GOALS = ("memory", "balanced", "speed")
 _BALANCED_SHARE = 0.01
@@ -22,6 +21,7 @@ _ASSUMED_STEP_MS = 100.0
 _SETTLED_CANDIDATES = 4
 # A cap can run out of memory where no cap cannot; it must save at least this share to be worth that.
 _CAP_WORTH = 0.005
+_SAME_FOOTPRINT = 0.003
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _best_without_cap(evaluator: Evaluator, default: Evaluation, accepted: list[
     for group in (accepted, evaluator.fitting()):
         uncapped = [known for known in group if known.candidate.cap_bytes is None]
         if uncapped or default.fits:
-            return min([*uncapped, *([default] if default.fits else [])], key=_rank)
+            return _cheapest_of_the_smallest([*uncapped, *([default] if default.fits else [])])
     raise HotbedError(
         f"nothing that was tried fits a {evaluator.replayer.gpu.name}: {format_size(evaluator.lower_bound_bytes)} are "
         f"alive at once, the card has {format_size(evaluator.largest_cap_bytes)} beside the CUDA context",
@@ -88,16 +88,14 @@ def _best_settled(evaluator: Evaluator, limits: Limits, accepted: list[Evaluatio
     for evaluation in sorted(accepted, key=_rank):
         if evaluation.candidate.cap_bytes is not None:
             smallest.setdefault(evaluation.choice.settings, evaluation)
-    best: Settled | None = None
-    for evaluation in list(smallest.values())[:_SETTLED_CANDIDATES]:
-        settled = settle(evaluator, evaluation.candidate)
-        if settled is None or not limits.accept(evaluator.evaluate(settled.candidate)):
-            continue
-        if best is None or _cap(settled.candidate) < _cap(best.candidate):
-            best = settled
-    return best
+    settled = [settle(evaluator, known.candidate) for known in list(smallest.values())[:_SETTLED_CANDIDATES]]
+    by_candidate = {found.candidate: found for found in settled if found is not None}
+    affordable = [known for known in evaluator.evaluate_all(list(by_candidate)) if limits.accept(known)]
+    return by_candidate[_cheapest_of_the_smallest(affordable).candidate] if affordable else None
 
 
-def _cap(candidate: Candidate) -> int:
-    assert candidate.cap_bytes is not None
-    return candidate.cap_bytes
+def _cheapest_of_the_smallest(evaluations: list[Evaluation]) -> Evaluation:
+    """The smallest footprint; of those hardly larger the cheapest, since a few MiB are not worth a millisecond."""
+    enough = (1 + _SAME_FOOTPRINT) * min(known.choice.footprint_bytes for known in evaluations)
+    small = [known for known in evaluations if known.choice.footprint_bytes <= enough]
+    return min(small, key=lambda known: (known.choice.cost_ms_per_step, *_rank(known)))
