@@ -1,7 +1,7 @@
-/* hotbed: finds the Python that it was installed beside and becomes `python -m hotbed ARGUMENTS`.
+/* hotbed: finds the Python that it was installed beside and becomes hotbed in that Python.
  *
- * A console script would start a Python only to find out which Python to start; and `hotbed run`, which must be
- * quick, can be answered here without one. */
+ * A program of our own, so that `hotbed run`, which must be quick, can be answered here without a Python once it
+ * exists. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,6 +18,11 @@
 #endif
 
 enum { OUR_FAULT = 2 };
+
+/* What `python -m hotbed` does, except that -m would import modules from the working folder before hotbed can
+ * prevent it: a pathlib.py there, perhaps somebody else's, would run. */
+static char start[] = "import sys; sys.path = [folder for folder in sys.path if folder]\n"
+                      "from hotbed.cli.main import main; main()";
 
 /* Path of this program with symbolic links resolved; 0, or -1 with errno set. */
 static int own_path(char path[PATH_MAX]) {
@@ -62,15 +67,15 @@ int main(int argc, char **argv) {
         fprintf(stderr, "error: no python3 beside %s; run `python3 -m hotbed` with the Python that has hotbed\n", path);
         return OUR_FAULT;
     }
-    /* python -m hotbed, the arguments, NULL */
+    /* python -c start, the arguments, NULL */
     char **command = calloc((size_t)argc + 4, sizeof *command);
     if (!command) {
         fprintf(stderr, "error: hotbed is out of memory\n");
         return OUR_FAULT;
     }
     command[0] = python;
-    command[1] = "-m";
-    command[2] = "hotbed";
+    command[1] = "-c";
+    command[2] = start;
     for (int i = 1; i < argc; i++) command[i + 2] = argv[i];
     execv(python, command);
     fprintf(stderr, "error: cannot start %s: %s\n", python, strerror(errno));

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hotbed.errors import TorchError
 from hotbed.phantom.library import phantom_library
+from hotbed.phantom.start import LEAVE_WORKING_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,9 @@ class Coverage:
 def torch_folder(python: str) -> Path:
     """Where the torch of the interpreter `python` is installed. Raises TorchError if it has none."""
     try:
-        asked = subprocess.run([python, "-c", _ASK_TORCH], capture_output=True, text=True, check=True)
+        asked = subprocess.run(
+            [python, "-c", LEAVE_WORKING_FOLDER + _ASK_TORCH], capture_output=True, text=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError) as error:
         raise TorchError(f"{python} is no Python that can be started: {error}") from error
     if not asked.stdout.strip():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hotbed.errors import InternalError
-from hotbed.phantom.start import start
+from hotbed.phantom.start import LEAVE_WORKING_FOLDER, start
 
 if TYPE_CHECKING:
     from hotbed.gpu import Gpu
@@ -35,7 +35,13 @@ class SeenGpu:
 
 def seen_by_nvml(gpu: Gpu, count: int) -> tuple[SeenGpu, ...]:
     """The `count` phantom GPUs of model `gpu` before any program uses them. Raises InternalError without answer."""
-    child = start([sys.executable, "-c", _PROGRAM], gpu=gpu, count=count, stdout=subprocess.PIPE, text=True)
+    child = start(
+        [sys.executable, "-c", LEAVE_WORKING_FOLDER + _PROGRAM],
+        gpu=gpu,
+        count=count,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     answer, _ = child.communicate()
     if child.returncode:
         raise InternalError(f"NVML does not answer on the phantom: exit status {child.returncode}")

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from hotbed.gpu import Gpu
 
+LEAVE_WORKING_FOLDER = "import sys; sys.path = [folder for folder in sys.path if folder]\n"
+"""How a program for `python -c` begins: a json.py or torch.py where the user happens to be is none of ours"""
+
 
 def start(
     argv: Sequence[str],
