@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from hotbed.replaying.program import Program
     from hotbed.trace import Trace
 
+_LINE = 'a line looks like {"settings": "expandable_segments:True", "cap_bytes": 17179869184}'
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -32,20 +33,19 @@ class Configuration:
 
 def read_matrix(path: Path) -> list[Configuration]:
     """Configurations of a file of JSON lines. Raises UsageError naming the line that is none."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text", hint=_LINE) from None
     found = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 found.append(msgspec.json.decode(line, type=Configuration))
             except msgspec.DecodeError as error:
-                example = json.dumps({"settings": "expandable_segments:True", "cap_bytes": 1 << 34})
-                raise UsageError(
-                    f"{path}, line {number}: {error}", hint=f"a line looks like {example}"
-                ) from None
+                raise UsageError(f"{path}, line {number}: {error}", hint=_LINE) from None
     if not found:
-        raise UsageError(
-            f"{path} has no configuration", hint='a line looks like {"settings": "", "cap_bytes": null}'
-        )
+        raise UsageError(f"{path} has no configuration", hint=_LINE)
     return found
 
 

@@ -402,7 +402,8 @@ def import_torch() -> tuple[Any, str | None]:
     """(torch, None) or (None, why this interpreter cannot replay)."""
     try:
         import torch
-    except ImportError as error:
+    except (ImportError, OSError, RuntimeError) as error:
+        # OSError: a library that torch loads by itself is missing.
         return None, f"no torch: {error}"
     if torch.version.cuda is None:
         return None, f"torch {torch.__version__} is built without CUDA"
@@ -415,6 +416,8 @@ def main() -> None:
     # The host decides what Ctrl-C means; it hangs up when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
+    # Started by path: modules beside this file would come before the user's.
+    sys.path = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
     torch, problem = import_torch()
     if problem is not None:
         send(connection, {"type": "unusable", "message": problem})
