@@ -70,7 +70,6 @@ static void finish(struct capture *capture) {
         place = &(*place)->next;
     *place = capture->next;
     free(capture);
-    phantom.active_captures--;
 }
 
 bool capture_uses(const struct graph *graph) {
@@ -207,7 +206,6 @@ static int begin(void *handle, struct graph *graph, const uint64_t *after, size_
     *capture = (struct capture){.id = ++phantom.captures, .mode = mode, .thread = &thread_mode, .graph = target,
                                 .origin = stream, .borrowed = graph != NULL, .next = running};
     running = capture;
-    phantom.active_captures++;
     stream->capture = capture;
     struct dependencies first = {(uint64_t *)after, count, count};
     return dependencies_join(&stream->last, &first);

@@ -33,7 +33,6 @@ struct state {
     uint64_t sequence; /* event recordings so far */
     bool hold_events;
     uint64_t captures; /* stream captures begun so far */
-    int active_captures;
 };
 
 extern struct state phantom;

@@ -209,8 +209,15 @@ PHANTOM_API int cuStreamGetFlags(void *stream, unsigned *out) {
     return DRIVER(give((int *)out, (int)stream_of(stream)->flags));
 }
 
+static int give_context(void **out, void *handle) {
+    if (!out)
+        return INVALID_VALUE;
+    *out = context_of(stream_of(handle)->device);
+    return SUCCESS;
+}
+
 PHANTOM_API int cuStreamGetCtx(void *stream, void **out) {
-    return DRIVER((*out = context_of(stream_of(stream)->device), SUCCESS));
+    return DRIVER(give_context(out, stream));
 }
 
 PHANTOM_API int cuCtxSynchronize(void) {

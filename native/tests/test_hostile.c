@@ -6,6 +6,7 @@
 
 int cudaGraphLaunch(void *exec, void *stream);
 int cudaGraphNodeGetType(void *node, int *type);
+int cuStreamGetCtx(void *stream, void **out);
 int cudaPointerGetAttributes(void *out, const void *address);
 int cudaMallocHost(void **out, size_t size);
 int cuMemRetainAllocationHandle(uint64_t *out, void *address);
@@ -79,6 +80,7 @@ int main(void) {
         values[i] = odd[i];
     for (int i = 0; i < STEPS; i++)
         step();
+    CHECK_EQUAL(cuStreamGetCtx(NULL, NULL), 1);
     CHECK_EQUAL(cudaMemGetInfo(&available, &total), 0);
     phantom_counters(0, counters, PHANTOM_COUNTERS);
     CHECK_EQUAL(total - available, counters[PHANTOM_USED_BYTES]);
