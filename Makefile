@@ -41,7 +41,7 @@ demo: setup  ## the recommendation for the shipped detection trace
 	$(BIN)/hotbed tune $(DEMO)
 
 test: setup  ## all tests that need no GPU
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not gpu and not slow"
 
 lint: setup  ## style, types, import rules, size budgets
 	$(BIN)/ruff check .
