@@ -137,6 +137,21 @@ def test_ctrl_c_gives_the_best_so_far(data: Path) -> None:
     assert found.recommended.peak_reserved_bytes < found.default.peak_reserved_bytes
 
 
+def test_a_broken_hotbed_toml_is_named_before_the_search(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "hotbed.toml"
+    path.write_text("schema = 1\n[memroy]\n")
+    result = tune(data / "h200/graphs.record.pickle.xz", "--write", path, code=1)
+    assert result.stdout == ""
+    assert f"{path}:2: 'memroy' is no section" in result.stderr
+
+
+def test_an_answer_that_cannot_be_written_is_still_printed(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "no" / "hotbed.toml"
+    result = tune(data / "h200/graphs.record.pickle.xz", "--json", "--write", path, code=1)
+    assert json.loads(result.stdout)["schema"] == 1
+    assert f"error: {path}: No such file or directory" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [

@@ -23,7 +23,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("trace", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "--settings",
     multiple=True,
@@ -40,9 +40,7 @@ Examples:
 @click.option(
     "--device", type=click.IntRange(min=0), help="Device of the trace.  [default: the one with most events]"
 )
-@click.option(
-    "--matrix", type=click.Path(dir_okay=False, path_type=Path), help='JSON lines {"settings", "cap_bytes"}.'
-)
+@click.option("--matrix", type=click.Path(path_type=Path), help='JSON lines {"settings", "cap_bytes"}.')
 @click.option("--json", "as_json", is_flag=True, help="One JSON object an outcome and line.")
 def command(
     trace: Path,

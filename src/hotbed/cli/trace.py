@@ -102,6 +102,8 @@ def _page(file: Path, trace: Trace) -> Group:
     from hotbed.trace.wording import bars, rows
 
     table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     found, drawn = overview(trace), curves(trace)
     for name, value in [("file", str(file)), *rows(found)]:
         table.add_row(name, Text(value))

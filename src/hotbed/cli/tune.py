@@ -25,7 +25,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("traces", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--goal",
     type=click.Choice(GOALS),
@@ -57,23 +57,25 @@ def command(
     uses: str,
     write: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Find allocator settings, and a memory cap, for recorded TRACES (torch snapshots or .hbt files).
 
     Every candidate is replayed through torch's own allocator, so the figures are those of the card. The cap
     carries a margin, derived from runs that the recorded one might have been. Several traces: the choice suits
     all of them. Ctrl-C prints the best found so far.
     """
+    from hotbed.settings.toml import load
     from hotbed.tuning import tune
 
+    if write is not None and write.exists():
+        load(write)  # what is wrong with it should not come out after the search
     words = [word.strip() for word in uses.split(",") if word.strip()]
     with _progress() as on_progress:
         found = tune(list(traces), goal, gpu=gpu, python=python, uses=words, on_progress=on_progress)
+    _print(found, as_json=as_json)
     if write is not None:
         _write(write, found)
-    _print(found, as_json=as_json)
-    if found.interrupted:
-        raise click.exceptions.Exit(130)
+    return 130 if found.interrupted else 0
 
 
 @contextlib.contextmanager
@@ -113,7 +115,6 @@ def _write(path: Path, found: Recommendation) -> None:
     from hotbed.settings.toml import MemorySection, write_memory
 
     choice = found.recommended
-    write_memory(
-        path, MemorySection(settings=choice.settings, cap_bytes=choice.cap_bytes), gpu_name=found.gpu
-    )
+    section = MemorySection(settings=choice.settings, cap_bytes=choice.cap_bytes)
+    write_memory(path, section, gpu_name=found.gpu)
     click.echo(f"wrote {path}", err=True)
