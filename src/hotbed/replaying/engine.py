@@ -73,7 +73,10 @@ class Engine:
         parallel: int | None = None,
     ) -> None:
         self.parallel = parallel or available_cores()
+        # Two locks: the reader must never wait for a sender, who may wait for the worker, who waits for the reader.
+        self._sending = threading.Lock()
         self._lock = threading.Lock()
+        """guards _futures"""
         self._futures: dict[int, Future[dict[str, Any]]] = {}
         self._programs: dict[int, tuple[Program, int]] = {}
         self._next_id = 0
@@ -104,10 +107,11 @@ class Engine:
     def submit(self, program: Program, job: Job) -> Future[dict[str, Any]]:
         """Queues one replay; the future holds the worker's message."""
         future: Future[dict[str, Any]] = Future()
-        with self._lock:
+        with self._sending:
             number = self._program_id(program)
             self._next_id += 1
-            self._futures[self._next_id] = future
+            with self._lock:
+                self._futures[self._next_id] = future
             self._send(
                 {
                     "type": "job",
@@ -125,7 +129,7 @@ class Engine:
 
     def forget(self, program: Program) -> None:
         """Lets the worker drop a program that will not be replayed again."""
-        with self._lock:
+        with self._sending:
             found = self._programs.pop(id(program), None)
             if found is not None:
                 self._send({"type": "forget", "id": found[1]})
@@ -162,7 +166,8 @@ class Engine:
         while True:
             try:
                 message = _receive(self._connection)
-            except OSError:
+            except (OSError, ValueError):
+                # ValueError: the worker died in the middle of a message.
                 message = None
             if message is None:
                 break
