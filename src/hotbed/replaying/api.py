@@ -184,10 +184,10 @@ class Replayer:
         """Two more replays: one with torch's history for the curve, one up to the peak for the memory map."""
         with tempfile.TemporaryDirectory(prefix="hotbed-") as folder:
             path = Path(folder) / "history.pickle"
-            self.engine.run(program, replace(job, history=True, snapshot_path=str(path)))
+            raw = self.engine.run(program, replace(job, history=True, snapshot_path=str(path)))
             history = load_trace(path)
-            outcome = replace(outcome, timeline=timeline(program, history))
-            request = peak_request(program, history)
+            outcome = replace(outcome, timeline=timeline(program, history, raw))
+            request = peak_request(program, history, raw)
             if request is None:
                 return outcome
             path = Path(folder) / "peak.pickle"

@@ -9,12 +9,14 @@ import numpy as np
 
 from hotbed.replaying.outcome import Fragmentation, FreeMemory, Timeline
 from hotbed.replaying.program import Op, Program
-from hotbed.replaying.releases import reserved_changes
+from hotbed.replaying.releases import reserved_bytes, reserved_changes
 from hotbed.replaying.steps import live_bytes
 from hotbed.trace.model import DEFAULT_POOL, Action, PoolId, Segment, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from hotbed.replaying.engine import RawResult
 
 _TIMELINE_POINTS = 400
 _SMALL_REQUEST_BYTES = 1 << 20
@@ -40,35 +42,39 @@ class PeakRequest:
         return self.size_bytes > _SMALL_REQUEST_BYTES
 
 
-def peak_request(program: Program, history: Trace) -> PeakRequest | None:
-    """The request behind the highest reserved level of a replay that torch recorded as `history`.
+def peak_request(program: Program, history: Trace, raw: RawResult) -> PeakRequest | None:
+    """The request behind the highest reserved level of the replay `raw`, which torch recorded as `history`.
 
-    None when nothing was reserved, or when the request failed (the history then has no allocation for it).
+    None when reserved memory never grew, or when the request failed (the history then has no allocation for it).
     """
-    changes = reserved_changes(history)
-    if not changes.any():
+    grown = reserved_changes(history) > 0
+    if not grown.any():
         return None
-    peak = int(np.argmax(changes.cumsum()))
+    peak = int(np.argmax(np.where(grown, reserved_bytes(history), 0)))
     made = history.events.action == Action.ALLOC
     ordinal = int(made[:peak].sum())
-    ops = _allocating_ops(program)
+    ops = _served_ops(program, raw)
     if ordinal >= len(ops) or ordinal >= int(made.sum()):
         return None
     op = int(ops[ordinal])
     address = int(history.events.address[np.flatnonzero(made)[ordinal]])
-    return PeakRequest(op, program.size[op], program.stream[op], program.pools[program.pool[op]], address)
+    return PeakRequest(op, program.size[op], program.stream[op], raw.pools[program.pool[op]], address)
 
 
-def _allocating_ops(program: Program) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _served_ops(program: Program, raw: RawResult) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The ops that torch's history has an allocation for, those after a failed one included."""
     kinds = np.frombuffer(program.op, np.uint8)
-    return np.flatnonzero((kinds == Op.ALLOC) | (kinds == Op.TRACKED_ALLOC))
+    served = (kinds == Op.ALLOC) | (kinds == Op.TRACKED_ALLOC) | (kinds == Op.TRIED_ALLOC)
+    served[: program.beginning] = False
+    served[list(raw.refused)] = False
+    return np.flatnonzero(served)
 
 
-def timeline(program: Program, history: Trace) -> Timeline:
+def timeline(program: Program, history: Trace, raw: RawResult) -> Timeline:
     """Requested and reserved bytes over the replay, by trace event; at most 400 points, extremes kept."""
     made = (history.events.action == Action.ALLOC).cumsum()
-    ops = _allocating_ops(program)
-    requested, reserved = live_bytes(history), reserved_changes(history).cumsum()
+    ops = _served_ops(program, raw)
+    requested, reserved = live_bytes(history), reserved_bytes(history)
     kept = _shape_points(requested, reserved)
     owner = [int(ops[min(max(int(made[index]) - 1, 0), len(ops) - 1)]) for index in kept] if len(ops) else []
     return Timeline(

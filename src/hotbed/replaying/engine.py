@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from hotbed.gpu import Gpu
+    from hotbed.trace.model import PoolId
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -55,6 +56,10 @@ class RawResult:
     stats: dict[str, int]
     counters: control.Counters
     marks: tuple[control.Counters, ...]
+    refused: tuple[int, ...] = ()
+    """ops of the kind TRIED_ALLOC that were not served"""
+    pools: tuple[PoolId, ...] = ()
+    """the ids that the program's pools had in the replay"""
 
 
 class Engine:
@@ -271,4 +276,6 @@ def raw_result(message: dict[str, Any], job: Job) -> RawResult:
         stats=message["stats"],
         counters=control.Counters(*message["counters"]),
         marks=tuple(control.Counters(*values) for values in message["marks"]),
+        refused=tuple(message["refused"]),
+        pools=tuple((first, second) for first, second in message["pools"]),
     )

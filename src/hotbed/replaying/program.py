@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from hotbed.replaying.rebuilding import is_made_whole, pieces_of
 from hotbed.replaying.releases import Releases, explain_releases
 from hotbed.replaying.steps import Steps, find_steps
 from hotbed.trace.model import DEFAULT_POOL, Action, PoolId, Segment, Trace
@@ -26,6 +27,16 @@ class Op(IntEnum):
     """free while the other stream still works; the block stays busy until COMPLETE"""
     COMPLETE = 4
     EMPTY_CACHE = 5
+    END_POOL = 6
+    """the last reference to a private pool goes: its memory may be given back from now on"""
+    BEGIN = 7
+    """recording began: what was before rebuilds the state of that moment, and counts for nothing"""
+    TRIED_ALLOC = 8
+    """request that the recorded program survived not getting: given back at once where it is served"""
+
+
+RELEASES = (Op.FREE, Op.PENDING_FREE, Op.COMPLETE)
+"""ops that end an allocation, wholly or in part"""
 
 
 @dataclass(frozen=True)
@@ -60,13 +71,18 @@ class Program:
     def has_pending_frees(self) -> bool:
         return Op.PENDING_FREE in self.op
 
+    @property
+    def beginning(self) -> int:
+        """index of the first op that belongs to the recording"""
+        return self.op.index(Op.BEGIN) + 1 if Op.BEGIN in self.op else 0
+
 
 def compile_trace(trace: Trace) -> Program:
     """The program that `trace` records.
 
-    Ghosts (blocks alive before recording) are allocated first; a final OOM becomes one more request, so that a
-    replay can tell whether other settings would have served it. cudaFree runs that are no retries become
-    empty_cache() calls.
+    Ghosts (blocks alive before recording) are allocated first; an OOM becomes one more request, so that a replay
+    can tell whether other settings would have served it: only the one that ended the program ends the replay.
+    cudaFree runs that are no retries become empty_cache() calls.
     """
     builder = _Builder(trace)
     builder.rebuild_initial_state()
@@ -111,26 +127,35 @@ class _Builder:
     def rebuild_initial_state(self) -> None:
         """Recreates the segments that existed when recording began, block by block.
 
-        Until all of them stand, free blocks are held by dummies: each segment is then the only free memory
-        while it is carved, so the layout comes out as recorded.
+        Until all of them stand, free blocks are held by fillers: each segment is then the only free memory while it
+        is carved, so the layout comes out as recorded. What settings with other rules leave unused of the segments
+        is given back before the fillers go.
         """
-        dummies = [dummy for segment in self.trace.initial_segments for dummy in self._carve(segment)]
-        for number in dummies:
+        segments = self.trace.initial_segments
+        if not segments:
+            return
+        fillers = [filler for segment in segments for filler in self._carve(segment)]
+        self.add(Op.EMPTY_CACHE)
+        for number in fillers:
             self.add(Op.FREE, number)
+        for segment in segments:
+            for block in segment.blocks:
+                if block.state == "active_pending_free":
+                    self._free_later(block.address)
+        self.add(Op.BEGIN)
 
     def _carve(self, segment: Segment) -> list[int]:
-        if segment.is_large and not segment.is_expandable and len(segment.blocks) > 1:
+        """Requests that make `segment` again; the numbers of those that stand for free blocks."""
+        if is_made_whole(segment):
             self.add(Op.FREE, self.allocate(segment.size_bytes, segment.stream, segment.pool))
-        dummies = []
-        for block in segment.blocks:
-            is_live = block.state != "inactive"
-            size = block.requested_bytes or block.size_bytes if is_live else block.size_bytes
+        fillers = []
+        for size, block in pieces_of(segment):
             number = self.allocate(size, segment.stream, segment.pool)
-            if is_live:
-                self.live[block.address] = (number, len(self.op) - 1)
+            if block is None:
+                fillers.append(number)
             else:
-                dummies.append(number)
-        return dummies
+                self.live[block.address] = (number, len(self.op) - 1)
+        return fillers
 
     def add_events(self) -> None:
         events = self.trace.events
@@ -154,10 +179,20 @@ class _Builder:
             elif action == Action.FREE_COMPLETED:
                 if index != skip_completion:
                     self._complete(addresses[index])
-            elif index in self.releases.empty_cache_events:
-                self.add(Op.EMPTY_CACHE)
-            elif index == self.fatal_oom:
-                self.allocate(sizes[index], streams[index], DEFAULT_POOL)
+            elif action in (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP):
+                self._give_back(index)
+            elif action == Action.OOM:
+                pool = self.trace.pools[pools[index]] if pools[index] >= 0 else DEFAULT_POOL
+                self.allocate(sizes[index], streams[index], pool)
+                if index != self.fatal_oom:
+                    self.op[-1] = Op.TRIED_ALLOC
+
+    def _give_back(self, index: int) -> None:
+        """What made the allocator release memory at event `index`, as far as the program did."""
+        for pool in self.releases.ended_pools.get(index, ()):
+            self.add(Op.END_POOL, pool=self.pools.setdefault(pool, len(self.pools)))
+        if index in self.releases.empty_cache_events:
+            self.add(Op.EMPTY_CACHE)
 
     def _free(self, address: int) -> None:
         found = self.live.pop(address, None)
@@ -232,7 +267,7 @@ def _steps_in_ops(steps: Steps, op_events: Iterable[int]) -> Steps:
 
 
 # Kinds of runs beyond the single ops; shared with worker.py.
-_MARK, _PLAIN = 6, 7
+_MARK, _PLAIN = 9, 10
 
 
 def runs_of(program: Program) -> dict[str, array[int]]:

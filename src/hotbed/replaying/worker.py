@@ -30,9 +30,20 @@ from pathlib import Path
 from typing import Any
 
 # Values of program.Op; PLAIN marks a run of ALLOC and FREE in the default pool on one stream.
-ALLOC, FREE, TRACKED_ALLOC, PENDING_FREE, COMPLETE, EMPTY_CACHE, MARK, PLAIN = range(8)
+ALLOC, FREE, TRACKED_ALLOC, PENDING_FREE, COMPLETE, EMPTY_CACHE, END_POOL, BEGIN, TRIED_ALLOC, MARK, PLAIN = (
+    range(11)
+)
 # Values of enum phantom_address_rule.
 ADDRESS_RULES = {"ascending": 0, "descending": 1, "driver": 2}
+# Counts of torch and of the phantom that go on over the whole process; peaks and levels are no such counts.
+TORCH_COUNTS = (
+    "num_device_alloc",
+    "num_device_free",
+    "num_alloc_retries",
+    "num_ooms",
+    "num_sync_all_streams",
+)
+PHANTOM_LEVELS = ("used_bytes", "peak_used_bytes")
 # Stands for "another stream" in record_stream: a value that no recorded stream has.
 SIDE_STREAM = 0x7FFFFFF0
 
@@ -96,18 +107,16 @@ class Allocator:
         native = torch._C
         self.alloc = native._cuda_cudaCachingAllocator_raw_alloc
         self.delete = native._cuda_cudaCachingAllocator_raw_delete
-        self.begin_pool = getattr(native, "_cuda_beginAllocateCurrentThreadToPool", None) or (
-            native._cuda_beginAllocateToPool
-        )
-        self.end_pool = getattr(native, "_cuda_endAllocateToPool", None) or (
-            native._cuda_endAllocateCurrentStreamToPool
-        )
+        self.pools = Pools(torch)
         self.stable = stable_functions(torch)
         self.pointers: Any = (ctypes.c_void_p * (program.allocations + 1))()
         self.tensors: dict[int, Any] = {}
         self.pending: dict[int, tuple[int, int]] = {}
         self.side_stream: Any = None
         self.current_stream = 0
+        self.refused: list[int] = []
+        """ops whose request failed as it did in the recording"""
+        self.baseline = Baseline(torch, control)
 
     def run(self, kind: int, begin: int, end: int, stream: int) -> int:
         """Executes one run; returns the index of the op that failed, or `end`."""
@@ -164,17 +173,25 @@ class Allocator:
                 self.control.release_event(*self.pending.pop(number))
         elif kind == EMPTY_CACHE:
             self.torch.cuda.empty_cache()
+        elif kind == END_POOL:
+            self.pools.end(self.program.pools[self.program.pool[index]])
+        elif kind == BEGIN:
+            self.baseline.take()
+        elif kind == TRIED_ALLOC:
+            self.try_to_allocate(index, size, stream)
+
+    def try_to_allocate(self, index: int, size: int, stream: int) -> None:
+        try:
+            self.in_pool(index, lambda: self.delete(self.alloc(size, stream)))
+        except self.torch.cuda.OutOfMemoryError:
+            self.refused.append(index)
 
     def in_pool(self, index: int, allocate: Any) -> None:
         pool = self.program.pools[self.program.pool[index]]
         if pool == (0, 0):
             allocate()
-            return
-        self.begin_pool(0, pool)
-        try:
-            allocate()
-        finally:
-            self.end_pool(0, pool)
+        else:
+            self.pools.divert(pool, allocate)
 
     def keep_pointer(self, number: int, pointer: int) -> None:
         self.pointers[number] = pointer
@@ -195,6 +212,92 @@ class Allocator:
         del tensor
         self.pending[number] = self.control.last_event()
         self.control.hold_events(False)
+
+
+class Pools:
+    """The private pools of a replay by their recorded id. Each has one reference until it is ended."""
+
+    def __init__(self, torch: Any) -> None:
+        native = torch._C
+        self.new_mempool = getattr(torch.cuda, "MemPool", None)
+        self.begin = getattr(native, "_cuda_beginAllocateCurrentThreadToPool", None) or (
+            native._cuda_beginAllocateToPool
+        )
+        self.stop = getattr(native, "_cuda_endAllocateToPool", None) or (
+            native._cuda_endAllocateCurrentStreamToPool
+        )
+        self.release = native._cuda_releasePool
+        self.mempools: dict[tuple[int, int], Any] = {}
+        self.graph_pools: set[tuple[int, int]] = set()
+        self.known: dict[tuple[int, int], tuple[int, int]] = {}
+        """recorded id → id here, ended pools included"""
+
+    def divert(self, pool: tuple[int, int], allocate: Any) -> None:
+        """Calls `allocate` with its requests going to `pool`."""
+        own = self.id_of(pool)
+        self.begin(0, own)
+        try:
+            allocate()
+        finally:
+            self.stop(0, own)
+            self.release(0, own)
+
+    def id_of(self, pool: tuple[int, int]) -> tuple[int, int]:
+        """This process's id of `pool`, which is made on first use: (0, n) was a MemPool, (n, 0) a graph's."""
+        if pool[0] == 0 and self.new_mempool is not None:
+            if pool not in self.mempools:
+                self.mempools[pool] = self.new_mempool()
+                self.known[pool] = self.mempools[pool].id
+            return self.known[pool]
+        if pool not in self.graph_pools:
+            self.graph_pools.add(pool)
+            self.begin(0, pool)
+            self.stop(0, pool)
+        return pool
+
+    def end(self, pool: tuple[int, int]) -> None:
+        """Gives up the reference: a MemPool then empties itself, a graph's memory goes at the next occasion."""
+        if pool in self.graph_pools:
+            self.graph_pools.discard(pool)
+            self.release(0, pool)
+        self.mempools.pop(pool, None)
+
+
+class Baseline:
+    """What torch and the phantom had counted when the recorded part of a program began."""
+
+    def __init__(self, torch: Any, control: Any) -> None:
+        self.torch, self.control = torch, control
+        self.history = False
+        """whether torch is to record its history from then on"""
+        self.stats: dict[str, int] = {}
+        self.counts = dict.fromkeys(vars(control.counters()), 0)
+
+    def take(self) -> None:
+        """Here and now; peaks begin anew."""
+        self.torch.cuda.reset_peak_memory_stats()
+        stats = self.torch.cuda.memory_stats()
+        self.stats = {name: stats.get(name, 0) for name in TORCH_COUNTS}
+        counts = vars(self.control.counters())
+        self.counts = {name: 0 if name in PHANTOM_LEVELS else count for name, count in counts.items()}
+        if self.history:
+            self.record_history()
+
+    def record_history(self) -> None:
+        self.torch.cuda.memory._record_memory_history(enabled="all", context=None, max_entries=sys.maxsize)
+
+    def counters(self) -> list[int]:
+        """The phantom's counters of device 0 since then, in the order of Counters' fields."""
+        return [count - self.counts[name] for name, count in vars(self.control.counters()).items()]
+
+    def statistics(self) -> dict[str, int]:
+        """torch's statistics that a result carries, counts since then."""
+        stats = self.torch.cuda.memory_stats()
+        return {
+            key: value - self.stats.get(key, 0)
+            for key, value in stats.items()
+            if ".all." in key or "." not in key
+        }
 
 
 def stable_functions(torch: Any) -> tuple[int, int] | None:
@@ -245,27 +348,22 @@ def choose_addresses(control: Any, rule: str, segments: list[list[int]]) -> None
         control.set_recorded_segments(addresses, sizes)
 
 
-def counters(control: Any) -> list[int]:
-    """The phantom's counters of device 0 in the order of Counters' fields."""
-    return list(vars(control.counters()).values())
-
-
 def run_job(torch: Any, control: Any, program: Program, job: dict[str, Any]) -> dict[str, Any]:
     """One replay in a fresh child: settings, cap, addresses, ops, counters."""
     apply_settings(torch, job["settings"])
     torch.cuda.init()
     total = apply_cap(torch, job["cap_bytes"])
     choose_addresses(control, job["addresses"], program.segments)
-    if job["history"]:
-        torch.cuda.memory._record_memory_history(enabled="all", context=None, max_entries=sys.maxsize)
     allocator = Allocator(torch, control, program)
-    before = torch.cuda.memory_stats()["num_ooms"]
+    allocator.baseline.history = job["history"]
+    if not any(run[0] == BEGIN for run in program.runs):
+        allocator.baseline.take()
     started = time.perf_counter()
-    failed, marks = execute(allocator, job["stop_op"], control)
+    failed, marks = execute(allocator, job["stop_op"])
     seconds = time.perf_counter() - started
-    stats = torch.cuda.memory_stats()
+    stats = allocator.baseline.statistics()
     # Only the native allocator counts its OOMs; any other failure would be a fault of the replay.
-    counted = stats["num_ooms"] > before or stats.get("num_oom_rejections", 0) > 0
+    counted = stats["num_ooms"] > 0 or stats.get("num_oom_rejections", 0) > 0
     if failed is not None and not counted and torch.cuda.get_allocator_backend() == "native":
         raise RuntimeError(f"op {failed} failed without an out-of-memory error")
     if job["snapshot"]:
@@ -275,18 +373,20 @@ def run_job(torch: Any, control: Any, program: Program, job: dict[str, Any]) -> 
         "failed_op": failed,
         "total_bytes": total,
         "seconds": seconds,
-        "stats": {key: value for key, value in stats.items() if ".all." in key or "." not in key},
-        "counters": counters(control),
+        "stats": stats,
+        "counters": allocator.baseline.counters(),
         "marks": marks,
+        "refused": allocator.refused,
+        "pools": [allocator.pools.known.get(pool, pool) for pool in program.pools],
     }
 
 
-def execute(allocator: Allocator, stop_op: int | None, control: Any) -> tuple[int | None, list[list[int]]]:
+def execute(allocator: Allocator, stop_op: int | None) -> tuple[int | None, list[list[int]]]:
     """Runs the program up to and including `stop_op`; (index of the op that met an OOM, counters at marks)."""
     marks = []
     for kind, begin, end, stream in allocator.program.runs:
         if kind == MARK:
-            marks.append(counters(control))
+            marks.append(allocator.baseline.counters())
             continue
         last = end if stop_op is None else min(end, stop_op + 1)
         done = allocator.run(kind, begin, last, stream)
@@ -318,7 +418,6 @@ class Worker:
             for key, _ in self.selector.select():
                 if key.fileobj is self.connection:
                     if not self.accept():
-                        self.stop_children()
                         return
                 else:
                     self.read_child(key.fd)
@@ -343,6 +442,9 @@ class Worker:
         errors = os.memfd_create("stderr")
         process = os.fork()
         if process == 0:
+            # With a reading end of its own it would wait for ever when the worker is gone.
+            for inherited in (read_end, *self.children, self.connection.fileno()):
+                os.close(inherited)
             self.be_child(job, write_end, errors)
         os.close(write_end)
         self.children[read_end] = (job["id"], process, errors, [])
@@ -354,10 +456,12 @@ class Worker:
             result = run_job(self.torch, self.control, self.programs[job["program"]], job)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the host must hear of it
             result = {"error": f"{type(error).__name__}: {error}"}
-        with os.fdopen(write_end, "wb") as pipe:
-            pipe.write(json.dumps(result).encode())
-        # No interpreter shutdown: freeing a torch process costs more than the replay.
-        os._exit(0)
+        try:
+            with os.fdopen(write_end, "wb") as pipe:
+                pipe.write(json.dumps(result).encode())
+        finally:
+            # No interpreter shutdown: freeing a torch process costs more than the replay.
+            os._exit(0)
 
     def read_child(self, read_end: int) -> None:
         part = os.read(read_end, 1 << 16)
@@ -424,7 +528,12 @@ def main() -> None:
         return
     control = load_control(sys.argv[2])
     send(connection, {"type": "ready", "torch": torch.__version__, "python": sys.version.split()[0]})
-    Worker(connection, torch, control, int(sys.argv[3])).serve()
+    worker = Worker(connection, torch, control, int(sys.argv[3]))
+    try:
+        worker.serve()
+    finally:
+        # Also when the host went away in the middle of a message.
+        worker.stop_children()
 
 
 if __name__ == "__main__":

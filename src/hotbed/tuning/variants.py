@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hotbed.replaying.program import Op, Program
+from hotbed.replaying.program import RELEASES, Op, Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,7 +73,7 @@ def _exchangeable(program: Program) -> list[int]:
         program.allocation[index]: step
         for step, span in enumerate(spans)
         for index in range(*span)
-        if program.op[index] not in _MADE
+        if program.op[index] in RELEASES
     }
     return [
         step
@@ -136,7 +136,7 @@ class _Reordering:
 
     def _is_inherited(self, index: int, step: int) -> bool:
         program = self.program
-        if program.op[index] in _MADE or program.op[index] == Op.EMPTY_CACHE:
+        if program.op[index] not in RELEASES:
             return False
         return self.made_in.get(program.allocation[index], -1) != step
 

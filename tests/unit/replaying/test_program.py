@@ -31,9 +31,9 @@ def test_a_request_that_ended_the_program_is_tried_again() -> None:
     assert (program.size[1], program.stream[1], program.event[1]) == (4 * MIB, 7, 1)
 
 
-def test_an_oom_that_the_program_survived_is_not_tried_again() -> None:
+def test_a_request_that_the_program_survived_not_getting_is_tried_and_given_back() -> None:
     trace = trace_of([(OOM, 12345, 4 * MIB), (ALLOC, 1, 700)])
-    assert ops(trace) == [Op.ALLOC]
+    assert ops(trace) == [Op.TRIED_ALLOC, Op.ALLOC]
 
 
 def test_releases_below_the_peak_are_empty_cache_calls() -> None:
@@ -54,20 +54,17 @@ def test_releases_below_the_peak_are_empty_cache_calls() -> None:
     assert "empty_cache()" in program.notes[0]
 
 
-def test_a_release_that_a_limit_can_have_forced_is_no_empty_cache_call() -> None:
-    trace = trace_of(
-        [
-            (GROW, 1, 40 * MIB),
-            (ALLOC, 1, 40 * MIB),
-            *freed(1, 40 * MIB),
-            (SHRINK, 1, 40 * MIB),
-            (GROW, 2, 30 * MIB),
-            (ALLOC, 2, 30 * MIB),
-        ]
-    )
-    program = compile_trace(trace)
-    assert Op.EMPTY_CACHE not in program.op
-    assert "retries" in program.notes[0]
+def test_what_the_small_pool_cached_before_recording_takes_requests_that_it_serves() -> None:
+    segment = Segment(0x1000, 2 * MIB, 0, False, False, (0, 0), (Block(0x1000, 2 * MIB, 0, "inactive"),))
+    program = compile_trace(trace_of([(ALLOC, 0x1000, 700)], initial_segments=(segment,)))
+    assert [size for size in program.size if size] == [MIB, MIB, 700]
+
+
+def test_a_block_that_waited_for_its_stream_when_recording_began_goes_on_waiting() -> None:
+    segment = Segment(1, 40 * MIB, 0, True, False, (0, 0), (Block(1, 40 * MIB, 9, "active_pending_free"),))
+    program = compile_trace(trace_of([(ALLOC, 2, 700), (DONE, 1, 9)], initial_segments=(segment,)))
+    kinds = [Op(value) for value in program.op[2:]]
+    assert kinds == [Op.TRACKED_ALLOC, Op.EMPTY_CACHE, Op.PENDING_FREE, Op.BEGIN, Op.ALLOC, Op.COMPLETE]
 
 
 def test_the_state_before_recording_is_rebuilt_block_by_block() -> None:
@@ -80,9 +77,10 @@ def test_the_state_before_recording_is_rebuilt_block_by_block() -> None:
     program = compile_trace(trace_of(freed(0x1000, 8 * MIB), initial_segments=(segment,)))
     kinds = [Op(value) for value in program.op]
     # The whole segment is taken and given back, carved into its blocks, then the free one is freed.
-    assert kinds == [Op.ALLOC, Op.FREE, Op.ALLOC, Op.ALLOC, Op.ALLOC, Op.FREE, Op.FREE]
+    carved = [Op.ALLOC, Op.FREE, Op.ALLOC, Op.ALLOC, Op.ALLOC, Op.EMPTY_CACHE, Op.FREE]
+    assert kinds == [*carved, Op.BEGIN, Op.FREE]
     assert [size for size in program.size if size] == [20 * MIB, 8 * MIB, 4 * MIB, 8 * MIB - 5]
-    assert list(program.allocation[-2:]) == [2, 1]
+    assert list(program.allocation[-3:]) == [2, 0, 1]
     assert "rebuilt" in program.notes[-1]
 
 
