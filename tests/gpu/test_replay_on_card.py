@@ -82,6 +82,8 @@ def test_the_card_does_what_the_replay_said(tmp_path: Path, settings: str, cap_m
     truth = on_the_card(settings, cap_bytes=cap)
     assert outcome.out_of_memory == truth["oom"]
     assert outcome.peak_reserved_bytes == truth["reserved_bytes.all.peak"]
-    assert outcome.peak_allocated_bytes == truth["allocated_bytes.all.peak"]
+    # Not allocated bytes: up to torch 2.11 the address decides between equal blocks, some of which are handed out with
+    # an unsplit rest of up to 1 MiB, and addresses under other settings are a guess.
+    assert outcome.peak_requested_bytes == truth["requested_bytes.all.peak"]
     assert outcome.device_mallocs == truth["num_device_alloc"]
     assert outcome.device_frees == truth["num_device_free"]
