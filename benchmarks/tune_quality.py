@@ -57,12 +57,16 @@ def measure(python: str | None) -> dict[str, Any]:
         )
     near = {limit: sum(row["above_bound_percent"] <= limit for row in rows) for limit in (3, 5, 10)}
     worse = [row["name"] for row in rows if row["footprint_mib"] > row["default_mib"]]
-    print(f"{version:14} within 3, 5, 10 % of the bound: {list(near.values())} of {len(rows)}; worse than default: {worse}")
+    print(
+        f"{version:14} within 3, 5, 10 % of the bound: {list(near.values())} of {len(rows)}; worse than default: {worse}"
+    )
     return {"torch": version, "within_percent": near, "worse_than_default": worse, "rows": rows}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--torch", action="append", metavar="PYTHON")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
