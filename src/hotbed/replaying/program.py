@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from hotbed.replaying.rebuilding import is_made_whole, pieces_of
+from hotbed.replaying.rebuilding import is_made_whole, oldest_first, pieces_of
 from hotbed.replaying.releases import Releases, explain_releases
 from hotbed.replaying.steps import Steps, find_steps
 from hotbed.trace.model import DEFAULT_POOL, Action, PoolId, Segment, Trace
@@ -58,7 +58,7 @@ class Program:
     allocations: int
     pools: tuple[PoolId, ...] = (DEFAULT_POOL,)
     segments: tuple[tuple[int, int], ...] = ()
-    """(address, bytes) of each recorded cudaMalloc in order; empty where the record does not start at zero"""
+    """(address, bytes) of each recorded cudaMalloc in order, those that rebuild the beginning first"""
     steps: Steps = field(default_factory=Steps)
     """training steps; starts are op indices"""
     notes: tuple[str, ...] = ()
@@ -131,10 +131,12 @@ class _Builder:
         is carved, so the layout comes out as recorded. What settings with other rules leave unused of the segments
         is given back before the fillers go.
         """
-        segments = self.trace.initial_segments
+        segments = oldest_first(self.trace.initial_segments)
         if not segments:
             return
         fillers = [filler for segment in segments for filler in self._carve(segment)]
+        for segment in segments:
+            self._fill_in(segment)
         self.add(Op.EMPTY_CACHE)
         for number in fillers:
             self.add(Op.FREE, number)
@@ -156,6 +158,14 @@ class _Builder:
             else:
                 self.live[block.address] = (number, len(self.op) - 1)
         return fillers
+
+    def _fill_in(self, segment: Segment) -> None:
+        """Asks for each live block once more, now for the bytes that were requested: only its own place is free."""
+        for block in segment.blocks:
+            if block.state != "inactive" and 0 < block.requested_bytes < block.size_bytes:
+                self.add(Op.FREE, self.live[block.address][0])
+                number = self.allocate(block.requested_bytes, segment.stream, segment.pool)
+                self.live[block.address] = (number, len(self.op) - 1)
 
     def add_events(self) -> None:
         events = self.trace.events
@@ -248,11 +258,11 @@ def _fatal_oom(trace: Trace) -> int | None:
 
 
 def _recorded_segments(trace: Trace) -> tuple[tuple[int, int], ...]:
-    if trace.initial_segments:
-        return ()
+    before = [segment for segment in oldest_first(trace.initial_segments) if not segment.is_expandable]
     events = trace.events
     made = events.action == Action.SEGMENT_ALLOC
-    return tuple(zip(events.address[made].tolist(), events.size[made].tolist(), strict=True))
+    recorded = zip(events.address[made].tolist(), events.size[made].tolist(), strict=True)
+    return (*((segment.address, segment.size_bytes) for segment in before), *recorded)
 
 
 def _steps_in_ops(steps: Steps, op_events: Iterable[int]) -> Steps:

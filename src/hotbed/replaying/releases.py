@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +24,10 @@ _SMALL_BYTES = 1 << 20
 """requests up to this size live in the small pool. Source: kSmallSize, allocator-semantics 1.2"""
 _SMALL_SEGMENT_BYTES = 2 << 20
 # A retry releases and grows within one call of the allocator, a call of empty_cache() returns to the interpreter in
-# between. Where the driver takes no time (a phantom) that is 2 to 9 us against 6 to 25, measured with torch 2.9 to 2.14.
-# A real cudaMalloc takes longer (49 us at least in the traces of tests/data/h200), and then times say nothing.
-_SAME_CALL_US = 3
-_OTHER_CALL_US = 10
+# between. Where the driver takes no time (a phantom) that is 2 to 3 us against 6 to 25, with expandable segments 7 to 12
+# against 15 to 25, measured with torch 2.9 to 2.14. A real cudaMalloc takes longer (49 us at least in the traces of
+# tests/data/h200), and then times say nothing.
+_SAME_CALL_US = {int(Action.SEGMENT_ALLOC): 4, int(Action.SEGMENT_MAP): 13}
 _INSTANT_DRIVER_US = 25
 
 
@@ -60,8 +61,9 @@ class _Run:
 def explain_releases(trace: Trace) -> Releases:
     """Sorts the runs of releases in `trace` into empty_cache() calls, ends of private pools, and retries.
 
-    Torch records none of these. What is certain comes first (see _Evidence.cause); runs that could be either are
-    taken as calls if the program evidently makes such calls and never retries, otherwise as retries.
+    Torch records none of these. What is certain comes first (see _Evidence.cause). Runs that could be either are told
+    by their times where these say something; otherwise they are taken as calls if the program evidently makes such
+    calls and never retries, and as retries if not.
     """
     runs = list(_runs(trace))
     if not runs:
@@ -69,7 +71,7 @@ def explain_releases(trace: Trace) -> Releases:
     evidence = _Evidence(trace, runs)
     causes = [evidence.cause(run) for run in runs]
     habit = _Cause.CALL in causes and _Cause.RETRY not in causes and not evidence.collects
-    unclear = _Cause.CALL if habit else _Cause.RETRY
+    unclear = evidence.cause_by_time(runs, causes) or (_Cause.CALL if habit else _Cause.RETRY)
     causes = [cause or unclear for cause in causes]
     return Releases(
         frozenset(run.first for run, cause in zip(runs, causes, strict=True) if cause is _Cause.CALL),
@@ -115,16 +117,23 @@ class _Evidence:
             return _Cause.CALL
         if self.limit is not None and needed >= self.limit:
             return _Cause.RETRY
-        return self._cause_by_time(run)
+        return None
 
-    def _cause_by_time(self, run: _Run) -> _Cause | None:
-        if not self.instant or run.growth is None:
+    def cause_by_time(self, runs: list[_Run], causes: list[_Cause | None]) -> _Cause | None:
+        """Why the runs without a cause happened, by the median of their distances to the growth that follows."""
+        events = self.trace.events
+        unclear = [
+            run.growth for run, cause in zip(runs, causes, strict=True) if cause is None and run.growth
+        ]
+        longer = [
+            int(events.time_us[growth] - events.time_us[growth - 1])
+            - _SAME_CALL_US[int(events.action[growth])]
+            for growth in unclear
+            if int(events.action[growth]) in _SAME_CALL_US
+        ]
+        if not self.instant or not longer:
             return None
-        times = self.trace.events.time_us
-        gap = int(times[run.growth] - times[run.growth - 1])
-        if gap <= _SAME_CALL_US:
-            return _Cause.RETRY
-        return _Cause.CALL if gap >= _OTHER_CALL_US else None
+        return _Cause.RETRY if median(longer) <= 0 else _Cause.CALL
 
     def _was_not_needed(self, run: _Run) -> bool:
         """Whether the request after `run` would have found room in what was released."""

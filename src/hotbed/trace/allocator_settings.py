@@ -7,6 +7,8 @@ from typing import Any, Final
 from hotbed.units import MIB
 
 _UNLIMITED: Final = (1 << 63) - 1
+# More divisions than bytes in a MiB would be units of nothing: such a table is no torch's.
+_MAX_DIVISIONS: Final = 1 << 20
 _SWITCHES: Final = (
     "expandable_segments",
     "release_lock_on_cudamalloc",
@@ -38,7 +40,7 @@ def _rebuilt(reported: dict[str, Any]) -> list[str]:
     threshold = reported.get("garbage_collection_threshold")
     if type(threshold) in (int, float) and threshold:
         parts.append(f"garbage_collection_threshold:{threshold:g}")
-    roundup = _roundup(reported.get("roundup_power2_divisions"))
+    roundup = _roundup(roundup_table(reported))
     if roundup:
         parts.append(f"roundup_power2_divisions:{roundup}")
     threads = reported.get("pinned_num_register_threads")
@@ -47,13 +49,21 @@ def _rebuilt(reported: dict[str, Any]) -> list[str]:
     return parts
 
 
-def _roundup(table: Any) -> str:
-    """The table {"1": v, "2": v, ... "32768": v} as a scalar or a list; "" where nothing is rounded."""
+def roundup_table(reported: dict[str, Any]) -> dict[int, int]:
+    """{MiB: divisions} of roundup_power2_divisions, for requests from that size up to the next; empty where unknown."""
+    table = reported.get("roundup_power2_divisions")
     if type(table) is not dict:
-        return ""
-    rows = sorted(
-        (int(key), value) for key, value in table.items() if str(key).isdecimal() and type(value) is int
-    )
+        return {}
+    return {
+        int(key): value
+        for key, value in table.items()
+        if str(key).isdecimal() and type(value) is int and 0 <= value <= _MAX_DIVISIONS
+    }
+
+
+def _roundup(table: dict[int, int]) -> str:
+    """The table as a scalar or a list; "" where nothing is rounded."""
+    rows = sorted(table.items())
     if not any(value for _, value in rows):
         return ""
     if len({value for _, value in rows}) == 1:

@@ -12,7 +12,7 @@ from hotbed.trace.model import DEFAULT_POOL, NONE, Action, Block, Segment
 from hotbed.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -40,11 +40,15 @@ class Beginning:
 
 
 def beginning(
-    events: Events, order: npt.NDArray[np.intp], final: Sequence[Segment], pools: Sequence[PoolId]
+    events: Events,
+    order: npt.NDArray[np.intp],
+    final: Sequence[Segment],
+    pools: Sequence[PoolId],
+    divisions: Mapping[int, int],
 ) -> Beginning:
     """Undoes `events` from the `final` map; `order` is pools.by_address(events), `pools` what events.pool points into.
 
-    Sizes of blocks freed later are exact up to their rounding. Source of the rules: the caching allocator merges
+    `divisions` is the table roundup_power2_divisions, {MiB: divisions}. Source of the rules: the caching allocator merges
     free neighbours at once, and in a segment of the large pool (not expandable) every block is larger than
     1 MiB, so a smaller gap belongs to the block before it.
     """
@@ -52,7 +56,7 @@ def beginning(
         live = [block for segment in final for block in segment.blocks if block.state != "inactive"]
         return Beginning(tuple(final), len(live), sum(block.requested_bytes for block in live), 0)
     first = _first_mentions(events, order)
-    ghosts = [*_freed_ghosts(events, first), *_surviving_ghosts(events, first, final)]
+    ghosts = [*_freed_ghosts(events, first, divisions), *_surviving_ghosts(events, first, final)]
     ghosts.sort(key=lambda block: block.address)
     placed = [_fill(run, ghosts) for run in _segments_before(events, final, pools)]
     inside = sum(block.state != "inactive" for segment in placed for block in segment.blocks)
@@ -73,13 +77,23 @@ def _first_mentions(events: Events, order: npt.NDArray[np.intp]) -> npt.NDArray[
     return life[first]
 
 
-def _freed_ghosts(events: Events, first: npt.NDArray[np.intp]) -> Iterable[Block]:
+def _freed_ghosts(
+    events: Events, first: npt.NDArray[np.intp], divisions: Mapping[int, int]
+) -> Iterable[Block]:
     """Blocks whose first entry is a free: they were alive before the history begins."""
     for index in first[events.action[first] != Action.ALLOC].tolist():
         requested = int(events.size[index])
-        rounded = max(_MIN_BLOCK, -(-requested // _MIN_BLOCK) * _MIN_BLOCK)
+        rounded = _rounded(requested, divisions)
         state = _STATE[int(events.action[index])]
         yield Block(int(events.address[index]), rounded, requested, state, int(events.stack[index]))
+
+
+def _rounded(requested: int, divisions: Mapping[int, int]) -> int:
+    """The smallest block that serves a request. Source: allocator-semantics 1.3."""
+    power = 1 << max(requested.bit_length() - 1, 0)
+    parts = divisions.get(min(max(power // MIB, 1), max(divisions, default=1)), 0)
+    unit = power // parts if parts > 1 and requested > _MIN_BLOCK * parts else _MIN_BLOCK
+    return max(_MIN_BLOCK, -(-requested // unit) * unit)
 
 
 def _surviving_ghosts(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hotbed.errors import TraceError
-from hotbed.trace.allocator_settings import settings_string
+from hotbed.trace.allocator_settings import roundup_table, settings_string
 from hotbed.trace.beginning import beginning
 from hotbed.trace.gaps import gaps
 from hotbed.trace.model import DEFAULT_POOL, NONE, Events, Trace
@@ -49,7 +49,7 @@ def trace_of(raw: RawSnapshot, device: int, source: str) -> Trace:
     if (columns.pool == NONE).any():
         derived = derived_pools(events, order, segments, pools)
         events = _events(columns, np.where(columns.pool == NONE, derived, columns.pool))
-    start = beginning(events, order, segments, pools)
+    start = beginning(events, order, segments, pools, roundup_table(raw.settings))
     return canonical(
         Trace(
             source=source,

@@ -67,7 +67,7 @@ def test_the_beginning_of_a_cut_history_is_what_the_lost_events_made(
     trace = load_trace(data / "h200" / f"{name}.record.pickle.xz")
     start = int(len(trace.events) * part)
     kept = cut(trace.events, start)
-    found = beginning(kept, by_address(kept), trace.segments, trace.pools)
+    found = beginning(kept, by_address(kept), trace.segments, trace.pools, {})
     blocks, segments = state_before(trace, start)
     assert {one.address: one.size_bytes for one in found.segments} == segments
     inside = [one for held in found.segments for one in held.blocks if one.state != "inactive"]
