@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hotbed import phantom
 from hotbed.errors import InternalError, TorchError
 from hotbed.phantom import control
+from hotbed.replaying import frames
 from hotbed.replaying.program import Program, runs_of
 
 if TYPE_CHECKING:
@@ -132,32 +131,24 @@ class Engine:
             )
         return future
 
-    def forget(self, program: Program) -> None:
-        """Lets the worker drop a program that will not be replayed again."""
-        with self._sending:
-            found = self._programs.pop(id(program), None)
-            if found is not None:
-                self._send({"type": "forget", "id": found[1]})
-
     def _program_id(self, program: Program) -> int:
         found = self._programs.get(id(program))
         if found is not None:
             return found[1]
-        number = len(self._programs) + 1 + self._next_id
+        number = len(self._programs) + 1
         # Keeping the program keeps its id() from being reused.
         self._programs[id(program)] = (program, number)
         self._send(*_program_message(program, number))
         return number
 
     def _send(self, message: dict[str, Any], blob: bytes = b"") -> None:
-        body = json.dumps(message).encode()
         try:
-            self._connection.sendall(struct.pack(">I", len(body)) + body + blob)
+            frames.send(self._connection, message, blob)
         except OSError as error:
             raise InternalError(f"the replay worker is gone ({error})", hint="run it again") from None
 
     def _greet(self, python: str) -> str:
-        message = _receive(self._connection)
+        message = self._receive()
         if message is None or message["type"] != "ready":
             self.close()
             why = message["message"] if message else f"the replay worker ended at start ({python})"
@@ -167,15 +158,16 @@ class Engine:
             )
         return str(message["torch"])
 
+    def _receive(self) -> dict[str, Any] | None:
+        """The worker's next message; None when it is gone, even in the middle of a message (ValueError)."""
+        try:
+            frame = frames.receive(self._connection)
+        except (OSError, ValueError):
+            return None
+        return None if frame is None else frame[0]
+
     def _read_results(self) -> None:
-        while True:
-            try:
-                message = _receive(self._connection)
-            except (OSError, ValueError):
-                # ValueError: the worker died in the middle of a message.
-                message = None
-            if message is None:
-                break
+        while (message := self._receive()) is not None:
             with self._lock:
                 future = self._futures.pop(message["id"])
             future.set_result(message)
@@ -212,32 +204,9 @@ def _start(
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-    except FileNotFoundError:
-        raise TorchError(
-            f"no Python interpreter at {python}", hint="give --torch a path like /venv/bin/python"
-        ) from None
     finally:
         theirs.close()
     return process, ours
-
-
-def _receive(connection: socket.socket) -> dict[str, Any] | None:
-    head = _read_exactly(connection, 4)
-    if len(head) < 4:
-        return None
-    message: dict[str, Any] = json.loads(_read_exactly(connection, struct.unpack(">I", head)[0]))
-    return message
-
-
-def _read_exactly(connection: socket.socket, count: int) -> bytes:
-    parts = []
-    while count:
-        part = connection.recv(min(count, 1 << 20))
-        if not part:
-            break
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
 
 
 def _program_message(program: Program, number: int) -> tuple[dict[str, Any], bytes]:
@@ -256,7 +225,6 @@ def _program_message(program: Program, number: int) -> tuple[dict[str, Any], byt
         "pools": program.pools,
         "segments": program.segments,
         "columns": described,
-        "blob_bytes": len(blob),
     }
     return message, blob
 
