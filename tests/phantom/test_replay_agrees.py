@@ -84,12 +84,12 @@ class Comparison:
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
         self.folder = folder
+        self.recorded: dict[tuple[str, str, int | None], Trace] = {}
         gpu = replace(find_gpu("h200"), total_bytes=TOTAL, context_bytes=0)
         self.replayer = Replayer(gpu, python=str(server.process.args[0]))
+        self.torch_version = TorchVersion.parse(self.replayer.engine.torch_version)
         # Before torch 2.12 entries do not say their pool, and a pool that is gone is in no memory map.
-        self.names_pools = TorchVersion.parse(self.replayer.engine.torch_version) >= TorchVersion.parse(
-            "2.12"
-        )
+        self.names_pools = self.torch_version >= TorchVersion.parse("2.12")
 
     def directly(
         self, program: str, settings: str, cap: int | None, record: Path | None = None
@@ -104,9 +104,13 @@ class Comparison:
         return {**counts, "out_of_memory": result.failed}
 
     def record(self, program: str, settings: str = "", cap: int | None = None) -> Trace:
-        path = self.folder / "recorded.pickle"
-        self.directly(program, settings, cap, path)
-        return load_trace(path)
+        """The trace of `program`, which is recorded once."""
+        key = (program, settings, cap)
+        if key not in self.recorded:
+            path = self.folder / "recorded.pickle"
+            self.directly(program, settings, cap, path)
+            self.recorded[key] = load_trace(path)
+        return self.recorded[key]
 
     def by_replay(self, trace: Trace, settings: str, cap: int | None) -> dict[str, Any]:
         outcome = self.replayer.replay(trace, compile_trace(trace), settings, cap, detail=False)
@@ -155,6 +159,8 @@ with torch.cuda.stream(first):
 f = byte(30 * MIB)
 """
 WAITING_AT_EMPTY_CACHE = """
+# Some growths in a row show how little time this driver takes.
+kept = [byte(21 * MIB) for _ in range(8)]
 a, b = byte(50 * MIB), byte(50 * MIB)
 held(a, torch.cuda.Stream())
 del a
@@ -169,6 +175,7 @@ torch.cuda.empty_cache()
 b, c = byte(20 * MIB), byte(90 * MIB)
 """
 CAPTURE = """
+kept = [byte(21 * MIB) for _ in range(8)]
 graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
 x = byte(30 * MIB)
 with torch.cuda.graph(graph, stream=stream):
@@ -339,7 +346,6 @@ b = byte(4096 * MIB)
         pytest.param(ROW_5, EXPANDABLE, None, 140, id="5-expandable"),
         pytest.param(ROW_6, "roundup_power2_divisions:[>:1]", None, 514, id="6-one"),
         pytest.param(ROW_6, "roundup_power2_divisions:[>:2]", None, 768, id="6-two"),
-        pytest.param(ROW_7, LIST_7, None, 4718, id="7"),
         pytest.param(ROW_23, "", None, 8192, id="23"),
     ],
 )
@@ -350,6 +356,13 @@ def test_public_threads(
     counts = comparison.check(program, comparison.record(program), settings, cap)
     assert counts["peak_reserved_bytes"] == reserved_mib * MIB
     assert counts["out_of_memory"] == (program is ROW_1 and settings == "")
+
+
+def test_the_last_key_of_a_rounding_list(comparison: Comparison) -> None:
+    """Up to torch 2.9 `>` also overwrites the key before it: then 1024 MiB and a byte take 1026 MiB, not 1280."""
+    counts = comparison.check(ROW_7, comparison.record(ROW_7), LIST_7)
+    is_old = comparison.torch_version < TorchVersion.parse("2.10")
+    assert counts["peak_reserved_bytes"] == (4718 - (254 if is_old else 0)) * MIB
 
 
 FUZZ = """

@@ -54,7 +54,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hotbed")
 def cli() -> None:
-    """Memory-tuned, pre-warmed runtime for PyTorch on CUDA.
+    """Memory-tuned runtime for PyTorch on CUDA.
 
     Answers with measurements, and without a GPU: which allocator settings to use, what they save and cost,
     and what a given card would have done.

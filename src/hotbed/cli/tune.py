@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hotbed.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -64,11 +66,10 @@ def command(
     carries a margin, derived from runs that the recorded one might have been. Several traces: the choice suits
     all of them. Ctrl-C prints the best found so far.
     """
-    from hotbed.settings.toml import load
     from hotbed.tuning import tune
 
-    if write is not None and write.exists():
-        load(write)  # what is wrong with it should not come out after the search
+    if write is not None:
+        _check_target(write)  # what is wrong with it should not come out after the search
     words = [word.strip() for word in uses.split(",") if word.strip()]
     with _progress() as on_progress:
         found = tune(list(traces), goal, gpu=gpu, python=python, uses=words, on_progress=on_progress)
@@ -109,6 +110,15 @@ def _print(found: Recommendation, *, as_json: bool) -> None:
         return
     name = environment_names(TorchVersion.parse(found.torch_version))[0]
     show(recommendation_text(found, name))
+
+
+def _check_target(path: Path) -> None:
+    from hotbed.settings.toml import load
+
+    if path.exists():
+        load(path)
+    elif not path.parent.is_dir():
+        raise UsageError(f"--write {path}: there is no folder {path.parent}", hint=f"mkdir -p {path.parent}")
 
 
 def _write(path: Path, found: Recommendation) -> None:

@@ -46,15 +46,20 @@ def spec_string(gpu: Gpu, *, context: bool = False) -> str:
 
 
 def environment(
-    gpu: Gpu | None = None, *, count: int = 1, context: bool = False, base: Mapping[str, str] | None = None
+    gpu: Gpu | str | None = None,
+    *,
+    count: int = 1,
+    context: bool = False,
+    base: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """`base` (default: this process's environment) changed so that a child started with it sees phantom GPUs.
 
-    `gpu` is the model of all `count` devices (default: an H200), `context` as for `spec_string`. CUDA_VISIBLE_DEVICES
+    `gpu` is the model of all `count` devices or its catalogue name (default: an H200), `context` as for `spec_string`. CUDA_VISIBLE_DEVICES
     keeps its meaning. Raises PlatformError where the phantom cannot run.
     """
     if not 1 <= count <= MAX_GPUS:
         raise UsageError(f"{count} phantom GPUs are not possible", hint=f"ask for 1 to {MAX_GPUS}")
+    card = find_gpu(gpu or DEFAULT_GPU) if gpu is None or isinstance(gpu, str) else gpu
     folder = str(phantom_folder())
     if ":" in folder or ";" in folder:
         raise PlatformError(
@@ -67,7 +72,7 @@ def environment(
     result["LD_PRELOAD"] = _prepended(preload, result.get("LD_PRELOAD"))
     result["LD_LIBRARY_PATH"] = _prepended(folder, result.get("LD_LIBRARY_PATH"))
     result["HOTBED_PHANTOM"] = "1"
-    result["HOTBED_PHANTOM_GPU"] = spec_string(gpu or find_gpu(DEFAULT_GPU), context=context)
+    result["HOTBED_PHANTOM_GPU"] = spec_string(card, context=context)
     result["HOTBED_PHANTOM_COUNT"] = str(count)
     return result
 

@@ -19,7 +19,7 @@ LEAVE_WORKING_FOLDER = "import sys; sys.path = [folder for folder in sys.path if
 def start(
     argv: Sequence[str],
     *,
-    gpu: Gpu | None = None,
+    gpu: Gpu | str | None = None,
     count: int = 1,
     context: bool = False,
     env: Mapping[str, str] | None = None,

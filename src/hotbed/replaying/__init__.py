@@ -4,7 +4,7 @@ from hotbed.replaying.api import Replayer, gpu_for, replay
 from hotbed.replaying.detail import OWN_SEGMENT
 from hotbed.replaying.engine import Job
 from hotbed.replaying.outcome import Cost, Fragmentation, FreeMemory, OomPoint, Outcome, Timeline
-from hotbed.replaying.program import Program, compile_trace
+from hotbed.replaying.program import Op, Program, compile_trace
 from hotbed.replaying.steps import Steps
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "FreeMemory",
     "Job",
     "OomPoint",
+    "Op",
     "Outcome",
     "Program",
     "Replayer",

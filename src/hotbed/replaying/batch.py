@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -41,12 +41,20 @@ def read_matrix(path: Path) -> list[Configuration]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                found.append(msgspec.json.decode(line, type=Configuration))
+                found.append(_configuration(line))
             except msgspec.DecodeError as error:
                 raise UsageError(f"{path}, line {number}: {error}", hint=_LINE) from None
     if not found:
         raise UsageError(f"{path} has no configuration", hint=_LINE)
     return found
+
+
+def _configuration(line: str) -> Configuration:
+    raw = msgspec.json.decode(line, type=dict[str, Any])
+    unknown = raw.keys() - {"settings", "cap_bytes"}
+    if unknown:
+        raise msgspec.ValidationError(f"unknown key {', '.join(sorted(unknown))}")
+    return msgspec.convert(raw, Configuration)
 
 
 def replay_all(

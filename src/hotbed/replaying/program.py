@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from hotbed.errors import TraceError
 from hotbed.replaying.rebuilding import is_made_whole, oldest_first, pieces_of
 from hotbed.replaying.releases import Releases, explain_releases
 from hotbed.replaying.steps import Steps, find_steps
@@ -82,8 +83,13 @@ def compile_trace(trace: Trace) -> Program:
 
     Ghosts (blocks alive before recording) are allocated first; an OOM becomes one more request, so that a replay
     can tell whether other settings would have served it: only the one that ended the program ends the replay.
-    cudaFree runs that are no retries become empty_cache() calls.
+    cudaFree runs that are no retries become empty_cache() calls. Raises TraceError when nothing was recorded.
     """
+    if not len(trace.events):
+        raise TraceError(
+            f"{trace.source} holds no allocator events: nothing was recorded, only the memory map at the end",
+            hint="call torch.cuda.memory._record_memory_history() before the steps that it should hold",
+        )
     builder = _Builder(trace)
     builder.rebuild_initial_state()
     builder.add_events()

@@ -119,7 +119,7 @@ def comparison_text(outcomes: Sequence[Outcome]) -> RenderableType:
     for outcome in outcomes:
         table.add_row(
             outcome.torch_version,
-            outcome.settings or "(default)",
+            outcome.settings.replace(",", ", ") or "(default)",
             format_mib(outcome.cap_bytes) if outcome.cap_bytes else "none",
             format_mib(outcome.peak_reserved_bytes) + (" ~" if outcome.estimate else ""),
             f"{100 * (outcome.peak_reserved_bytes / base - 1):+.1f} %",

@@ -59,8 +59,13 @@ def _add_choice(table: Table, found: Recommendation, name: str, choice: Choice) 
         f"{100 * (choice.footprint_bytes / found.lower_bound_bytes - 1):+.1f} %",
         str(choice.device_calls),
         f"{choice.cost_ms_per_step:.2f}",
-        choice.label + cap + ("" if choice.fits else "  OUT OF MEMORY"),
+        _breakable(choice.label) + cap + ("" if choice.fits else "  OUT OF MEMORY"),
     )
+
+
+def _breakable(settings: str) -> str:
+    """`settings` with a blank after each comma, where lines may break; torch ignores blanks."""
+    return settings.replace(",", ", ")
 
 
 def _mib(size_bytes: int) -> str:
@@ -70,16 +75,22 @@ def _mib(size_bytes: int) -> str:
 def _paste(found: Recommendation, environment_name: str) -> str:
     choice = found.recommended
     if not choice.settings and not choice.cap_bytes:
+        if found.interrupted:
+            return "Interrupted before anything better than torch's default was found."
         return "Nothing to change: torch's default is the best choice for this trace."
     lines = [_saving(found) + " To use it:"]
+    has_fraction = "per_process_memory_fraction" in found.environment_string
     if found.environment_string:
-        lines.append(f'  shell        export {environment_name}="{found.environment_string}"')
-    if found.python_line:
-        set_apart = (
-            "or Python   " if "per_process_memory_fraction" in found.environment_string else "and Python  "
-        )
-        lines.append(f"  {set_apart} {found.python_line}")
+        card = f"   # a fraction of a {found.gpu}" if has_fraction else ""
+        lines.append(f'  shell        export {environment_name}="{found.environment_string}"{card}')
+    if found.python_line and not has_fraction:
+        also = "and Python  " if found.environment_string else "Python      "
+        lines.append(f"  {also} {found.python_line}")
     lines.append("  hotbed.toml  add --write hotbed.toml to this command")
+    if choice.cap_bytes:
+        lines.append(
+            "A batch larger than any recorded one needs more than this cap; without a cap it would only grow."
+        )
     return "\n".join(lines)
 
 
@@ -105,7 +116,7 @@ def _front(found: Recommendation) -> Table:
             f"{choice.cost_ms_total:.1f}",
             f"{choice.cost_ms_per_step:.2f}",
             _mib(choice.cap_bytes) if choice.cap_bytes else "none",
-            choice.label,
+            _breakable(choice.label),
         )
     return table
 
@@ -119,7 +130,11 @@ def _thinned(front: tuple[Choice, ...]) -> list[Choice]:
 
 def _advice(found: Recommendation) -> Table:
     table = Table(
-        title="Common advice, on this trace", title_justify="left", title_style="", box=None, pad_edge=False
+        title="Common advice, on " + ("this trace" if len(found.sources) == 1 else found.sources[0]),
+        title_justify="left",
+        title_style="",
+        box=None,
+        pad_edge=False,
     )
     for heading in ("advice", "MiB", "verdict", "why"):
         table.add_column(heading, justify="right" if heading == "MiB" else "left", overflow="fold")
@@ -144,7 +159,6 @@ def _margin_words(margin: Margin, held_out: HeldOut) -> str:
             f"Fitted on the {part} alone the cap would be {format_mib(held_out.fit_cap_bytes)}; "
             f"the whole trace {result} under it."
         )
-    lines.append("A batch larger than any recorded one needs more than any cap found here.")
     return "\n".join(lines)
 
 
@@ -168,13 +182,10 @@ def _notes(found: Recommendation) -> list[str]:
             "interrupted: the best of what was tried so far, without a cap; run it to the end for more"
         )
     if found.goal == "balanced" and found.budget_ms_per_step is not None:
-        base = (
-            f"{found.step_ms:.1f} ms a step"
-            if found.step_ms
-            else "no times in the trace: 100 ms a step assumed"
-        )
+        step = f"{found.step_ms:.0f} ms" if found.step_ms else "100 ms, assumed since the trace has no times"
         notes.append(
-            f"balanced spends at most {found.budget_ms_per_step:.2f} ms a step ({base}, {found.steps_source} steps)"
+            f"balanced spends at most {found.budget_ms_per_step:.2f} ms a step: 1 % of {step} ({found.steps_source} steps)"
+            ", or what the default spends"
         )
     notes.append(f"cost model: {found.cost_source}; waiting for running kernels is not modelled")
     notes.append(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from hotbed.errors import UsageError
-from hotbed.replaying import Replayer, compile_trace, gpu_for
+from hotbed.replaying import Op, Replayer, compile_trace, gpu_for
 from hotbed.settings import USES, AllocatorSettings, TorchVersion, known_keys
 from hotbed.trace import Trace, load_trace
 from hotbed.tuning.advice import judge
@@ -57,17 +57,17 @@ def tune(
     with Replayer(gpu_for(gpu, subjects[0].program), python=python) as replayer:
         evaluator = Evaluator(subjects, replayer, on_progress)
         space = Space(TorchVersion.parse(replayer.engine.torch_version), frozenset(uses))
-        run = _Run(evaluator, space, goal, python)
+        run = _Run(evaluator, space, goal, python, card_is_named=gpu is not None)
         return run.recommendation(started)
 
 
 def _subject(trace: TraceLike) -> Subject:
     loaded = trace if isinstance(trace, Trace) else load_trace(trace)
     program = compile_trace(loaded)
-    if not program.allocations:
+    if Op.ALLOC not in program.op[program.beginning :]:
         raise UsageError(
             f"{loaded.source} records no allocation to tune for",
-            hint="record with torch.cuda.memory._record_memory_history() before the first step",
+            hint="call torch.cuda.memory._record_memory_history() before the steps that it should hold",
         )
     return Subject.of(loaded, program)
 
@@ -78,6 +78,7 @@ class _Run:
     space: Space
     goal: str
     python: str | None
+    card_is_named: bool
 
     def recommendation(self, started: float) -> Recommendation:
         evaluator = self.evaluator
@@ -108,10 +109,20 @@ class _Run:
             replays=evaluator.replays,
             seconds=time.perf_counter() - started,
             interrupted=interrupted,
-            environment_string=_environment_string(chosen.recommended, evaluator, self.space),
+            environment_string=self._environment_string(chosen.recommended),
             python_line=_python_line(chosen.recommended.choice.cap_bytes),
             notes=tuple(dict.fromkeys(note for item in evaluator.subjects for note in item.program.notes)),
         )
+
+    def _environment_string(self, chosen: Evaluation) -> str:
+        """The settings, and the cap where it can be said: as a fraction it holds for one card only."""
+        settings, cap = chosen.candidate.settings, chosen.candidate.cap_bytes
+        knows_fraction = "per_process_memory_fraction" in known_keys(self.space.version)
+        if cap is not None and self.card_is_named and knows_fraction:
+            # Rounded up: a limit slightly above the cap is harmless, one below it is not.
+            fraction = math.ceil(cap / self.evaluator.replayer.gpu.total_bytes * 1e6) / 1e6
+            settings = settings.replace(per_process_memory_fraction=fraction)
+        return settings.to_string()
 
     def _search(self, limits: Limits, default: Evaluation) -> tuple[Chosen, bool]:
         try:
@@ -119,15 +130,6 @@ class _Run:
             return choose(self.evaluator, limits, default), False
         except KeyboardInterrupt:
             return choose(self.evaluator, limits, default, with_margin=False), True
-
-
-def _environment_string(chosen: Evaluation, evaluator: Evaluator, space: Space) -> str:
-    settings, cap = chosen.candidate.settings, chosen.candidate.cap_bytes
-    if cap is not None and "per_process_memory_fraction" in known_keys(space.version):
-        # Rounded up: a limit slightly above the cap is harmless, one below it is not.
-        fraction = math.ceil(cap / evaluator.replayer.gpu.total_bytes * 1e6) / 1e6
-        settings = settings.replace(per_process_memory_fraction=fraction)
-    return settings.to_string()
 
 
 def _python_line(cap_bytes: int | None) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hotbed.errors import HotbedError, UsageError
-from hotbed.tuning.margins import Settled, settle
+from hotbed.tuning.margins import Settled, Variants, settle
 from hotbed.tuning.search import Limits
 from hotbed.units import format_size
 
@@ -88,7 +88,11 @@ def _best_settled(evaluator: Evaluator, limits: Limits, accepted: list[Evaluatio
     for evaluation in sorted(accepted, key=_rank):
         if evaluation.candidate.cap_bytes is not None:
             smallest.setdefault(evaluation.choice.settings, evaluation)
-    settled = [settle(evaluator, known.candidate) for known in list(smallest.values())[:_SETTLED_CANDIDATES]]
+    variants = Variants(evaluator.subjects)
+    settled = [
+        settle(evaluator, known.candidate, variants)
+        for known in list(smallest.values())[:_SETTLED_CANDIDATES]
+    ]
     by_candidate = {found.candidate: found for found in settled if found is not None}
     affordable = [known for known in evaluator.evaluate_all(list(by_candidate)) if limits.accept(known)]
     return by_candidate[_cheapest_of_the_smallest(affordable).candidate] if affordable else None

@@ -76,29 +76,37 @@ class Evaluator:
         return self.evaluate_all([candidate])[0]
 
     def evaluate_all(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
-        """One evaluation per candidate, in their order; new ones are replayed in parallel."""
+        """One evaluation per candidate, in their order; new ones are replayed in parallel.
+
+        Each is remembered as soon as it is known: an interrupt loses only what had not ended.
+        """
         new = [candidate for candidate in dict.fromkeys(candidates) if candidate not in self.known]
         programs = [subject.program for subject in self.subjects]
-        outcomes = iter(self.outcomes([(program, candidate) for candidate in new for program in programs]))
-        for candidate in new:
-            self.known[candidate] = _judged(candidate, [next(outcomes) for _ in programs])
-        if new and self._on_progress:
-            self._on_progress(self)
+        pending = [
+            (candidate, [self._start(program, candidate) for program in programs]) for candidate in new
+        ]
+        for candidate, results in pending:
+            self.known[candidate] = _judged(candidate, [result() for result in results])
+            self.replays += len(results)
+            if self._on_progress:
+                self._on_progress(self)
         return [self.known[candidate] for candidate in candidates]
 
     def outcomes(
         self, work: Iterable[tuple[Program, Candidate]], addresses: str = "recorded"
     ) -> list[Outcome]:
         """Replays each program under its candidate, in parallel, without remembering."""
+        pending = [self._start(program, candidate, addresses) for program, candidate in work]
+        found = [result() for result in pending]
+        self.replays += len(found)
+        return found
+
+    def _start(
+        self, program: Program, candidate: Candidate, addresses: str = "recorded"
+    ) -> Callable[[], Outcome]:
         trace = self.subjects[0].trace
-        pending = [
-            self.replayer.submit(
-                trace, program, candidate.settings.to_string(), candidate.cap_bytes, addresses
-            )
-            for program, candidate in work
-        ]
-        self.replays += len(pending)
-        return [result() for result in pending]
+        settings = candidate.settings.to_string()
+        return self.replayer.submit(trace, program, settings, candidate.cap_bytes, addresses)
 
     def fitting(self) -> list[Evaluation]:
         """Everything evaluated so far that fits."""

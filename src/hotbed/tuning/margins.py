@@ -33,6 +33,16 @@ class Variant:
     addresses: str = "recorded"
 
 
+class Variants:
+    """Other runs of the subjects, made once: some to set margins by, some held out to test them."""
+
+    def __init__(self, subjects: Sequence[Subject]) -> None:
+        self.fitting = _variants(subjects, _FIT_SEEDS, with_addresses=True)
+        self.held_out = _variants(subjects, _HELD_OUT_SEEDS, with_addresses=False)
+        single = len(subjects) == 1
+        self.first_part = first_part(subjects[0].program, _FIT_SHARE) if single else None
+
+
 @dataclass(frozen=True)
 class Settled:
     """A candidate whose cap carries its margin, the margin's parts, and the test on held-out runs."""
@@ -42,19 +52,19 @@ class Settled:
     held_out: HeldOut
 
 
-def settle(evaluator: Evaluator, candidate: Candidate) -> Settled | None:
+def settle(evaluator: Evaluator, candidate: Candidate, variants: Variants) -> Settled | None:
     """`candidate` with a margin on its cap; None if no reasonable margin makes the other runs fit."""
     assert candidate.cap_bytes is not None
     needed = candidate.cap_bytes
-    fitting = _variants(evaluator.subjects, _FIT_SEEDS, with_addresses=True)
-    caps = [_cap_that_fits(evaluator, variant, candidate) for variant in fitting]
+    caps = [_cap_that_fits(evaluator, variant, candidate) for variant in variants.fitting]
     if any(cap is None for cap in caps):
         return None
     worst = max((cap for cap in caps if cap is not None), default=needed)
-    part = _fit_on_part(evaluator, candidate)
+    part = _fit_on_part(evaluator, candidate, variants)
     growth = part.growth_bytes if part else 0
-    margin = Margin(needed, worst - needed, growth, _guard(candidate), len(fitting))
-    return _tested(evaluator, replace(candidate, cap_bytes=needed + margin.total_bytes), margin, part)
+    margin = Margin(needed, worst - needed, growth, _guard(candidate), len(variants.fitting))
+    with_margin = replace(candidate, cap_bytes=needed + margin.total_bytes)
+    return _tested(evaluator, with_margin, margin, part, variants.held_out)
 
 
 def _variants(subjects: Sequence[Subject], seeds: Sequence[int], *, with_addresses: bool) -> list[Variant]:
@@ -123,13 +133,13 @@ class _Fit:
     traces_fitted: int = 0
 
 
-def _fit_on_part(evaluator: Evaluator, candidate: Candidate) -> _Fit | None:
+def _fit_on_part(evaluator: Evaluator, candidate: Candidate, variants: Variants) -> _Fit | None:
     """The fit on the first two thirds of a single trace, or on all traces but one, for each one in turn."""
-    if len(evaluator.subjects) > 1:
+    part = variants.first_part
+    if part is None:
         return _leave_one_out(evaluator, candidate)
     assert candidate.cap_bytes is not None
     subject = evaluator.subjects[0]
-    part = first_part(subject.program, _FIT_SHARE)
     overhead = _overhead(evaluator, part, candidate)
     if overhead is None:
         return None
@@ -159,13 +169,14 @@ def _guard(candidate: Candidate) -> int:
     return rounded_up(max(2 * CAP_STEP_BYTES, int(candidate.cap_bytes * _GUARD_SHARE)))
 
 
-def _tested(evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _Fit | None) -> Settled | None:
+def _tested(
+    evaluator: Evaluator, candidate: Candidate, margin: Margin, part: _Fit | None, held_out: Sequence[Variant]
+) -> Settled | None:
     """Replays held-out runs under the final cap, and raises it until they and the recorded runs fit."""
     assert candidate.cap_bytes is not None
     start = candidate.cap_bytes
     if start > _largest_cap(evaluator):
         return None
-    held_out = _variants(evaluator.subjects, _HELD_OUT_SEEDS, with_addresses=False)
     fits = _fits(evaluator, held_out, candidate)
     raised = [
         _cap_that_fits(evaluator, variant, candidate)

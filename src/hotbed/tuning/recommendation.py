@@ -121,7 +121,8 @@ class Recommendation:
     seconds: float
     interrupted: bool
     environment_string: str = ""
-    """value for the environment: the recommended settings and, from torch 2.10 on, the cap as a fraction"""
+    """value for the environment: the recommended settings and, for a named card and torch 2.10 or later, the cap as a
+    fraction of that card"""
     python_line: str = ""
     """sets the cap from Python, before the first CUDA tensor; empty without a cap"""
     notes: tuple[str, ...] = ()
