@@ -145,11 +145,11 @@ def test_a_broken_hotbed_toml_is_named_before_the_search(data: Path, tmp_path: P
     assert f"{path}:2: 'memroy' is no section" in result.stderr
 
 
-def test_an_answer_that_cannot_be_written_is_still_printed(data: Path, tmp_path: Path) -> None:
+def test_where_to_write_is_checked_before_the_search(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "no" / "hotbed.toml"
-    result = tune(data / "h200/graphs.record.pickle.xz", "--json", "--write", path, code=1)
-    assert json.loads(result.stdout)["schema"] == 1
-    assert f"error: {path}: No such file or directory" in result.stderr
+    result = tune(data / "h200/graphs.record.pickle.xz", "--json", "--write", path, code=2)
+    assert f"there is no folder {path.parent}" in result.stderr
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(

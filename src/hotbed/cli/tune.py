@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,7 @@ import click
 from hotbed.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from hotbed.tuning import Recommendation
-    from hotbed.tuning.evaluator import Evaluator
 
 GOALS = ("memory", "balanced", "speed")
 EPILOG = """\b
@@ -66,38 +62,18 @@ def command(
     carries a margin, derived from runs that the recorded one might have been. Several traces: the choice suits
     all of them. Ctrl-C prints the best found so far.
     """
+    from hotbed.cli.progress import replay_progress
     from hotbed.tuning import tune
 
     if write is not None:
         _check_target(write)  # what is wrong with it should not come out after the search
     words = [word.strip() for word in uses.split(",") if word.strip()]
-    with _progress() as on_progress:
+    with replay_progress() as on_progress:
         found = tune(list(traces), goal, gpu=gpu, python=python, uses=words, on_progress=on_progress)
     _print(found, as_json=as_json)
     if write is not None:
         _write(write, found)
     return 130 if found.interrupted else 0
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[Evaluator], None]]:
-    """A bar on stderr, when that is a terminal; the total is an estimate until the search ends."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from hotbed.cli.printer import error_console
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    console = error_console()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("starting torch", total=None)
-
-        def update(evaluator: Evaluator) -> None:
-            expected = max(evaluator.expected_replays, evaluator.replays + 1)
-            bar.update(
-                task, completed=evaluator.replays, total=expected, description=f"{evaluator.replays} replays"
-            )
-
-        yield update
 
 
 def _print(found: Recommendation, *, as_json: bool) -> None:
