@@ -112,6 +112,10 @@ __attribute__((destructor)) static void report(void) {
                 phantom_unmodelled_name(i));
     if (count)
         fputc('\n', stderr);
+    for (int i = 0; i < count; i++)
+        if (!strcmp(phantom_unmodelled_name(i), "cuGetExportTable"))
+            fputs("hotbed phantom: a CUDA library (cuBLAS, cuDNN, ...) looked for the real driver; those libraries "
+                  "have no stand-in, so matrix products and convolutions fail\n", stderr);
 }
 
 /* A child reports what it calls itself. */

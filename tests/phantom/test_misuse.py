@@ -42,6 +42,20 @@ answer(message=message, called=phantom.unmodelled())
     assert "hotbed phantom: not modelled, called by this program: cudaIpcGetMemHandle\n" in result.stderr
 
 
+def test_a_matrix_product_says_that_its_library_has_no_stand_in(on_phantom: Server) -> None:
+    result = on_phantom("""
+x = torch.ones(8, 8, device="cuda")
+try:
+    x @ x
+    failed = False
+except RuntimeError:
+    failed = True
+answer(failed=failed)
+""")
+    assert result.failed
+    assert "cuBLAS, cuDNN" in result.stderr
+
+
 def test_a_program_that_calls_nothing_unmodelled_ends_in_silence(on_phantom: Server) -> None:
     result = on_phantom("""
 x = torch.randn(1000, device="cuda")

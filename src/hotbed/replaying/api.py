@@ -200,7 +200,7 @@ def _oom_point(trace: Trace, program: Program, op: int, stats: dict[str, int]) -
     allocated, reserved = stats["allocated_bytes.all.current"], stats["reserved_bytes.all.current"]
     reached = sum(start <= op for start in program.steps.starts)
     return OomPoint(
-        event=program.event[op],
+        event=program.event[op] if program.event[op] >= 0 else None,
         events=len(trace.events),
         step=reached - 1 if reached else None,
         requested_bytes=program.size[op],

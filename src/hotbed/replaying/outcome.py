@@ -18,8 +18,8 @@ ASYNC_ERROR = (
 class OomPoint:
     """Where in the trace a replay ran out of memory. Sizes are bytes; the replay ends there."""
 
-    event: int
-    """index of the trace event whose request failed; -1 while rebuilding the state before the trace"""
+    event: int | None
+    """index of the trace event whose request failed; None while rebuilding the state before the trace"""
     events: int
     """how many events the trace has"""
     step: int | None

@@ -46,7 +46,7 @@ def _headline(outcome: Outcome) -> str:
 
 
 def _oom_words(oom: OomPoint) -> str:
-    where = "before the trace" if oom.event < 0 else f"at event {oom.event} of {oom.events}"
+    where = "before the trace" if oom.event is None else f"at event {oom.event} of {oom.events}"
     step = "" if oom.step is None else f", step {oom.step}"
     return (
         f"{where}{step}: {format_size(oom.requested_bytes)} requested with {format_size(oom.allocated_bytes)} "

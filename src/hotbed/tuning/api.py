@@ -14,7 +14,7 @@ from hotbed.trace import Trace, load_trace
 from hotbed.tuning.advice import judge
 from hotbed.tuning.choosing import Chosen, choose, limits_for
 from hotbed.tuning.evaluator import Evaluator, Subject
-from hotbed.tuning.recommendation import Recommendation
+from hotbed.tuning.recommendation import Advice, Recommendation
 from hotbed.tuning.search import Limits, pareto, search
 from hotbed.tuning.space import Candidate, Space
 
@@ -100,7 +100,7 @@ class _Run:
             without_cap=chosen.without_cap.choice,
             front=tuple(known.choice for known in pareto(evaluator.fitting())),
             held_out=chosen.settled.held_out if chosen.settled else None,
-            advice=() if interrupted else judge(subject, evaluator.replayer, self.space, self.python),
+            advice=() if interrupted else self._advice(subject),
             steps=max(len(steps), 1),
             steps_source=steps.source,
             step_ms=steps.step_ms,
@@ -113,6 +113,13 @@ class _Run:
             python_line=_python_line(chosen.recommended.choice.cap_bytes),
             notes=tuple(dict.fromkeys(note for item in evaluator.subjects for note in item.program.notes)),
         )
+
+    def _advice(self, subject: Subject) -> tuple[Advice, ...]:
+        try:
+            return judge(subject, self.evaluator.replayer, self.space, self.python)
+        except KeyboardInterrupt:
+            # The search is over and its answer complete; only this part of the evidence is given up.
+            return ()
 
     def _environment_string(self, chosen: Evaluation) -> str:
         """The settings, and the cap where it can be said: as a fraction it holds for one card only."""
