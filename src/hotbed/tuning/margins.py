@@ -56,7 +56,7 @@ def settle(evaluator: Evaluator, candidate: Candidate, variants: Variants) -> Se
     """`candidate` with a margin on its cap; None if no reasonable margin makes the other runs fit."""
     assert candidate.cap_bytes is not None
     needed = candidate.cap_bytes
-    caps = [_cap_that_fits(evaluator, variant, candidate) for variant in variants.fitting]
+    caps = _caps_that_fit(evaluator, variants.fitting, candidate)
     if any(cap is None for cap in caps):
         return None
     worst = max((cap for cap in caps if cap is not None), default=needed)
@@ -87,6 +87,17 @@ def _reordered(original: Program, seed: int) -> Variant:
     if program.has_pending_frees:
         program = with_timing(program, seed)
     return Variant(program, "driver")
+
+
+def _caps_that_fit(
+    evaluator: Evaluator, variants: Sequence[Variant], candidate: Candidate
+) -> list[int | None]:
+    """For each variant the smallest cap from the candidate's on; most fit at once, so all are tried in parallel."""
+    fits = _fits(evaluator, variants, candidate)
+    return [
+        candidate.cap_bytes if fit else _cap_that_fits(evaluator, variant, candidate)
+        for variant, fit in zip(variants, fits, strict=True)
+    ]
 
 
 def _cap_that_fits(evaluator: Evaluator, variant: Variant, candidate: Candidate) -> int | None:
@@ -177,15 +188,10 @@ def _tested(
     start = candidate.cap_bytes
     if start > _largest_cap(evaluator):
         return None
-    fits = _fits(evaluator, held_out, candidate)
-    raised = [
-        _cap_that_fits(evaluator, variant, candidate)
-        for variant, fit in zip(held_out, fits, strict=True)
-        if not fit
-    ]
-    if any(cap is None for cap in raised):
+    caps = _caps_that_fit(evaluator, held_out, candidate)
+    if any(cap is None for cap in caps):
         return None
-    cap = max([start, *(cap for cap in raised if cap is not None)])
+    cap = max([start, *(cap for cap in caps if cap is not None)])
     while not evaluator.evaluate(replace(candidate, cap_bytes=cap)).fits:
         cap += CAP_STEP_BYTES
         if cap > _largest_cap(evaluator):
@@ -199,7 +205,7 @@ def _tested(
     tested = HeldOut(
         kind=_kind(evaluator.subjects),
         runs=len(held_out) + (part.traces if part else 0),
-        fitted=sum(fits) + (part.traces_fitted if part else 0),
+        fitted=caps.count(start) + (part.traces_fitted if part else 0),
         worst_peak_reserved_bytes=_worst_peak(evaluator, held_out, final),
         raised_bytes=cap - start,
         fit_steps=part.steps if part else None,
