@@ -38,11 +38,16 @@ def recommendation_text(found: Recommendation, environment_name: str) -> Rendera
 
 def _summary(found: Recommendation) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("", "MiB", "over bound", "driver calls", "ms a step", "settings"):
+    for heading in ("", "MiB", "over", "calls", "ms/step", "settings"):
         left = heading in ("", "settings")
         table.add_column(heading, justify="left" if left else "right", no_wrap=not left, overflow="fold")
     table.add_row(
-        "lower bound (live bytes)", _mib(found.lower_bound_bytes), "", "", "", "no settings can do better"
+        "lower bound",
+        _mib(found.lower_bound_bytes),
+        "",
+        "",
+        "",
+        "most bytes alive at once: no settings do better",
     )
     _add_choice(table, found, "today's default", found.default)
     _add_choice(table, found, "recommended", found.recommended)
@@ -106,7 +111,7 @@ def _front(found: Recommendation) -> Table:
         "Memory against cost: what nothing found beats in both (MiB by exact replay, ms by the cost model)"
     )
     table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False)
-    for heading in ("MiB", "driver calls", "ms in all", "ms a step", "cap MiB", "settings"):
+    for heading in ("MiB", "calls", "ms in all", "ms/step", "cap MiB", "settings"):
         left = heading == "settings"
         table.add_column(heading, justify="left" if left else "right", no_wrap=not left, overflow="fold")
     for choice in _thinned(found.front):
