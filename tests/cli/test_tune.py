@@ -88,7 +88,7 @@ def test_text_says_what_to_paste_and_writes_the_file(data: Path, tmp_path: Path)
     file = tmp_path / "hotbed.toml"
     file.write_text("schema = 1  # ours\n")
     text = tune(data / "h200/leak.record.pickle.xz", "--write", file).stdout
-    written = load(file).memory_for("NVIDIA H200")
+    written = load(file).memory_for("any card, since none was named")
     assert written.settings
     # Whole, on a terminal of any width.
     assert f'export PYTORCH_CUDA_ALLOC_CONF="{written.settings}"' in text

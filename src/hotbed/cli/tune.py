@@ -72,7 +72,7 @@ def command(
         found = tune(list(traces), goal, gpu=gpu, python=python, uses=words, on_progress=on_progress)
     _print(found, as_json=as_json)
     if write is not None:
-        _write(write, found)
+        _write(write, found, card=found.gpu if gpu else None)
     return 130 if found.interrupted else 0
 
 
@@ -97,10 +97,10 @@ def _check_target(path: Path) -> None:
         raise UsageError(f"--write {path}: there is no folder {path.parent}", hint=f"mkdir -p {path.parent}")
 
 
-def _write(path: Path, found: Recommendation) -> None:
+def _write(path: Path, found: Recommendation, card: str | None) -> None:
     from hotbed.settings.toml import MemorySection, write_memory
 
     choice = found.recommended
     section = MemorySection(settings=choice.settings, cap_bytes=choice.cap_bytes)
-    write_memory(path, section, gpu_name=found.gpu)
+    write_memory(path, section, gpu_name=card)
     click.echo(f"wrote {path}", err=True)
