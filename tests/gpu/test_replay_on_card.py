@@ -13,6 +13,7 @@ import pytest
 import hotbed
 from hotbed.errors import HotbedError
 from hotbed.gpu.live import live_gpus
+from hotbed.replaying import Outcome, Replayer, compile_trace, gpu_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,17 @@ def on_the_card(settings: str, snapshot: Path | None = None, cap_bytes: int | No
     return found
 
 
+def replays(snapshot: Path, settings: str, cap_bytes: int | None) -> list[Outcome]:
+    """One outcome for each rule by which the driver might choose addresses, the best guess first."""
+    trace = hotbed.load_trace(snapshot)
+    program = compile_trace(trace)
+    with Replayer(gpu_for(None, program)) as replayer:
+        return [
+            replayer.replay(trace, program, settings, cap_bytes, detail=False, addresses=rule)
+            for rule in ("recorded", "driver", "ascending", "descending")
+        ]
+
+
 @pytest.mark.parametrize(
     ("settings", "cap_mib"),
     [
@@ -78,12 +90,14 @@ def on_the_card(settings: str, snapshot: Path | None = None, cap_bytes: int | No
 def test_the_card_does_what_the_replay_said(tmp_path: Path, settings: str, cap_mib: int | None) -> None:
     cap = cap_mib << 20 if cap_mib else None
     on_the_card("", tmp_path / "snapshot.pickle")
-    outcome = hotbed.replay(tmp_path / "snapshot.pickle", settings, cap, detail=False)
+    outcomes = replays(tmp_path / "snapshot.pickle", settings, cap)
+    outcome = outcomes[0]
     truth = on_the_card(settings, cap_bytes=cap)
     assert outcome.out_of_memory == truth["oom"]
     assert outcome.peak_reserved_bytes == truth["reserved_bytes.all.peak"]
-    # Not allocated bytes: up to torch 2.11 the address decides between equal blocks, some of which are handed out with
-    # an unsplit rest of up to 1 MiB, and addresses under other settings are a guess.
     assert outcome.peak_requested_bytes == truth["requested_bytes.all.peak"]
+    # Up to torch 2.11 the address decides between equal blocks, and some are handed out with an unsplit rest: under
+    # other settings than the recorded ones addresses are a guess, so one of the guesses must give the card's figure.
+    assert truth["allocated_bytes.all.peak"] in {other.peak_allocated_bytes for other in outcomes}
     assert outcome.device_mallocs == truth["num_device_alloc"]
     assert outcome.device_frees == truth["num_device_free"]

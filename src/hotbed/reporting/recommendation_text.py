@@ -187,10 +187,12 @@ def _notes(found: Recommendation) -> list[str]:
             "interrupted: the best of what was tried so far, without a cap; run it to the end for more"
         )
     if found.goal == "balanced" and found.budget_ms_per_step is not None:
-        step = f"{found.step_ms:.0f} ms" if found.step_ms else "100 ms, assumed since the trace has no times"
+        recorded = (
+            f"the recorded {found.step_ms:.0f} ms" if found.step_ms else "100 ms, as the trace has no times"
+        )
         notes.append(
-            f"balanced spends at most {found.budget_ms_per_step:.2f} ms a step: 1 % of {step} ({found.steps_source} steps)"
-            ", or what the default spends"
+            f"balanced spends at most {found.budget_ms_per_step:.2f} ms a step: 1 % of {recorded} "
+            f"({found.steps_source} steps; without recording a step may be shorter), or what the default spends"
         )
     notes.append(f"cost model: {found.cost_source}; waiting for running kernels is not modelled")
     notes.append(
