@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define PHANTOM_ABI 1
+#define PHANTOM_ABI 2
 
 /* Counters of one device. The order is part of the ABI: append only. */
 enum phantom_counter {
@@ -75,6 +75,43 @@ typedef int32_t (*phantom_allocate_fn)(uint64_t size, void **pointer);
 typedef int32_t (*phantom_release_fn)(void *pointer);
 int64_t phantom_drive(const int32_t *ids, const int64_t *sizes, int64_t begin, int64_t end, void **pointers,
                       phantom_allocate_fn allocate, phantom_release_fn release);
+
+/* CUDA libraries that have a stand-in, and two things like them. The order is part of the ABI: append only. */
+enum phantom_library {
+    PHANTOM_KERNELS, /* kernel launches of all kinds */
+    PHANTOM_MODULES, /* code loaded at run time: cuModuleLoadData, cuLibraryLoadData (Triton, NVRTC users) */
+    PHANTOM_CUBLAS,
+    PHANTOM_CUBLASLT,
+    PHANTOM_CUDNN,
+    PHANTOM_CUSOLVER,
+    PHANTOM_CUSPARSE,
+    PHANTOM_CUSPARSELT,
+    PHANTOM_CUFFT,
+    PHANTOM_CURAND,
+    PHANTOM_NVRTC,
+    PHANTOM_NCCL,
+    PHANTOM_LIBRARIES /* how many there are */
+};
+
+/* Copies up to `n` call counts, by enum phantom_library, to `out`; returns PHANTOM_LIBRARIES. */
+int phantom_libraries(uint64_t *out, int n);
+
+enum { PHANTOM_ALTERNATIVES = 3 };
+
+/* Device memory that the program lent to a library for one call or until further notice. */
+struct phantom_workspace {
+    uint64_t address, bytes;
+    uint64_t alternative_bytes[PHANTOM_ALTERNATIVES]; /* what the call would have wanted under the other GPC layouts */
+    int64_t unix_us;                                  /* when, microseconds since 1970 */
+    int32_t library, device;
+};
+
+/* Copies entries [from, from + n) of the log of workspaces to `out`; returns how many the log has. */
+int64_t phantom_workspaces(struct phantom_workspace *out, int64_t from, int64_t n);
+
+/* Sentences that lower the confidence in this run, each once: "cuDNN 9.99: ..."; NULL past the end. */
+int phantom_remark_count(void);
+const char *phantom_remark(int index);
 
 /* Number of distinct entry points called that the phantom does not model, and the name of one of them. */
 int phantom_unmodelled_count(void);

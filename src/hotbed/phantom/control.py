@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
-ABI = 1
+ABI = 2
 
 ASCENDING = 0
 DESCENDING = 1
@@ -60,6 +60,35 @@ class Counters:
 
 _COUNTERS = len(fields(Counters))
 
+LIBRARIES = (
+    "kernels",
+    "modules",
+    "cublas",
+    "cublaslt",
+    "cudnn",
+    "cusolver",
+    "cusparse",
+    "cusparselt",
+    "cufft",
+    "curand",
+    "nvrtc",
+    "nccl",
+)
+"""Names of enum phantom_library, in its order."""
+
+
+class WorkspaceEntry(ctypes.Structure):
+    """struct phantom_workspace: device memory lent to a library; bytes, and microseconds since 1970."""
+
+    _fields_ = (
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("alternative_bytes", ctypes.c_uint64 * 3),
+        ("unix_us", ctypes.c_int64),
+        ("library", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+    )
+
 
 class Control:
     """The phantom of this process. Raises PhantomError where there is none.
@@ -93,6 +122,14 @@ class Control:
         self._library.phantom_last_event.restype = u64
         self._library.phantom_release_event.argtypes = [u64, u64]
         self._library.phantom_unmodelled_name.restype = ctypes.c_char_p
+        self._library.phantom_libraries.argtypes = [pointer, ctypes.c_int]
+        self._library.phantom_workspaces.restype = ctypes.c_int64
+        self._library.phantom_workspaces.argtypes = [
+            ctypes.POINTER(WorkspaceEntry),
+            ctypes.c_int64,
+            ctypes.c_int64,
+        ]
+        self._library.phantom_remark.restype = ctypes.c_char_p
         self._library.phantom_drive.restype = ctypes.c_int64
         self._library.phantom_drive.argtypes = [
             ctypes.c_void_p,
@@ -145,6 +182,23 @@ class Control:
         """Entry points called so far that the phantom does not model, in the order of their first call."""
         count = self._library.phantom_unmodelled_count()
         return [self._library.phantom_unmodelled_name(i).decode() for i in range(count)]
+
+    def libraries(self) -> dict[str, int]:
+        """Calls into each CUDA library that was used so far; LIBRARIES has the names."""
+        calls = (ctypes.c_uint64 * len(LIBRARIES))()
+        self._library.phantom_libraries(calls, len(LIBRARIES))
+        return {name: count for name, count in zip(LIBRARIES, calls, strict=True) if count}
+
+    def workspaces(self) -> list[WorkspaceEntry]:
+        """Device memory that was lent to libraries so far, in the order of the calls."""
+        count = self._library.phantom_workspaces(None, 0, 0)
+        entries = (WorkspaceEntry * count)()
+        self._library.phantom_workspaces(entries, 0, count)
+        return list(entries)
+
+    def remarks(self) -> list[str]:
+        """Sentences of the phantom that lower the confidence in this run."""
+        return [self._library.phantom_remark(i).decode() for i in range(self._library.phantom_remark_count())]
 
     def drive(
         self,

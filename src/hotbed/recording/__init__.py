@@ -1,0 +1,1 @@
+"""Inside the user's process: allocator history, steps, categories, values. Standard library and the torch already there."""
