@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, pthread_atfork */
 #include "usage.h"
 
 #include "state.h"
