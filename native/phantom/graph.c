@@ -4,6 +4,7 @@
 #include "pool.h"
 #include "runtime.h"
 #include "stream.h"
+#include "values.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +213,7 @@ static int launch(void *exec, void *stream) {
     if (!exec_of(exec))
         return misuse();
     device_touch(device_now());
+    values_launch();
     capture_note(stream_of(stream), NODE_GRAPH);
     return SUCCESS;
 }

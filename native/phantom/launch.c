@@ -2,6 +2,7 @@
 #include "capture.h"
 #include "memory.h"
 #include "stream.h"
+#include "values.h"
 
 #include <string.h>
 
@@ -20,6 +21,7 @@ static _Thread_local struct {
 static int launch(void *handle) {
     struct stream *stream = stream_of(handle);
     device_touch(device_now());
+    values_launch();
     int code = capture_check_legacy(stream);
     if (code == SUCCESS)
         capture_note(stream, NODE_KERNEL);

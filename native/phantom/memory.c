@@ -4,7 +4,9 @@
 #include "capture.h"
 #include "host.h"
 #include "pool.h"
+#include "reads.h"
 #include "small.h"
+#include "values.h"
 #include "virtual.h"
 
 #include <stdlib.h>
@@ -26,6 +28,8 @@ struct memory *memory_enter(enum memory_kind kind, int device, uint64_t address,
 }
 
 void memory_strike(struct memory *memory) {
+    if (!memory_is_host(memory))
+        values_drop(memory->place.key, memory->place.tie);
     tree_remove(tree_of(memory->kind), &memory->place);
     free(memory);
 }
@@ -56,6 +60,8 @@ static void free_tree(struct tree *tree) {
 void memory_forget(void) {
     free_tree(&phantom.memory);
     free_tree(&phantom.host);
+    values_launch();
+    reads_forget();
     virtual_forget();
     small_forget();
 }

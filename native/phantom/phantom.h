@@ -113,6 +113,50 @@ int64_t phantom_workspaces(struct phantom_workspace *out, int64_t from, int64_t 
 int phantom_remark_count(void);
 const char *phantom_remark(int index);
 
+/* Reads of device memory, which has no content. Bytes are certain where the host wrote them and no kernel or library
+ * has run since; anything else is answered by, in this order, what phantom_hand_answers() gave for the call in
+ * progress, what phantom_answer_reads() gave for the whole run, and zeros.
+ *
+ * Writes `note` and ends the process with exit status 77 at the first uncertain read; NULL: never. 0, or -1 without
+ * host memory. */
+int phantom_stop_at_uncertain_read(const char *note);
+
+/* 1: from now on every read is logged. */
+void phantom_log_reads(int on);
+
+/* One read. Threads are numbered from 0 by their first read; `stored` is `size`, or 0 if every byte read was zero. */
+struct phantom_read {
+    int32_t thread, certain;
+    uint64_t size, stored;
+};
+
+/* The log: for each thread in turn its reads in order, each a struct phantom_read and the stored bytes after it.
+ * Copies it to `out` as far as whole entries fit, returns its size in bytes. */
+int64_t phantom_read_log(void *out, int64_t room);
+
+/* Answers the n-th read of each thread as the n-th one in a log. 0, or -1 if that is no log. */
+int phantom_answer_reads(const void *log, int64_t size);
+
+enum { PHANTOM_ANSWERS = 16 };
+
+/* Answer to one read of the calling thread. The read has this size, or, for a `number` (an integer, lowest byte
+ * first), at most this size. */
+struct phantom_answer {
+    const void *bytes;
+    uint64_t size;
+    int32_t number;
+};
+
+/* Answers to the reads that the calling thread is about to make, in their order; the last one holds for any further
+ * read. The bytes must live until the next call; n = 0 takes them back. At most PHANTOM_ANSWERS. */
+void phantom_hand_answers(const struct phantom_answer *answers, int n);
+
+/* How often the calling thread has read, and its number, or -1. */
+int64_t phantom_reads_so_far(int32_t *thread);
+
+/* 1 and the bytes of [from, from + size), if they are certain; else 0. This is no read. */
+int phantom_certain(uint64_t from, void *to, uint64_t size);
+
 /* Number of distinct entry points called that the phantom does not model, and the name of one of them. */
 int phantom_unmodelled_count(void);
 const char *phantom_unmodelled_name(int index);

@@ -90,6 +90,25 @@ class WorkspaceEntry(ctypes.Structure):
     )
 
 
+class ReadHead(ctypes.Structure):
+    """struct phantom_read: one read of device memory; `stored` bytes follow it in the log, none if all were zero."""
+
+    _fields_ = (
+        ("thread", ctypes.c_int32),
+        ("certain", ctypes.c_int32),
+        ("size", ctypes.c_uint64),
+        ("stored", ctypes.c_uint64),
+    )
+
+
+class _Answer(ctypes.Structure):
+    _fields_ = (("bytes", ctypes.c_char_p), ("size", ctypes.c_uint64), ("number", ctypes.c_int32))
+
+
+MOST_ANSWERS = 16
+"""how many answers the phantom holds for one thread"""
+
+
 class Control:
     """The phantom of this process. Raises PhantomError where there is none.
 
@@ -130,6 +149,7 @@ class Control:
             ctypes.c_int64,
         ]
         self._library.phantom_remark.restype = ctypes.c_char_p
+        self._declare_reads()
         self._library.phantom_drive.restype = ctypes.c_int64
         self._library.phantom_drive.argtypes = [
             ctypes.c_void_p,
@@ -140,6 +160,17 @@ class Control:
             ctypes.c_void_p,
             ctypes.c_void_p,
         ]
+
+    def _declare_reads(self) -> None:
+        u64, library = ctypes.c_uint64, self._library
+        library.phantom_stop_at_uncertain_read.argtypes = [ctypes.c_char_p]
+        library.phantom_read_log.restype = ctypes.c_int64
+        library.phantom_read_log.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+        library.phantom_answer_reads.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+        library.phantom_hand_answers.argtypes = [ctypes.POINTER(_Answer), ctypes.c_int]
+        library.phantom_reads_so_far.restype = ctypes.c_int64
+        library.phantom_reads_so_far.argtypes = [ctypes.POINTER(ctypes.c_int32)]
+        library.phantom_certain.argtypes = [u64, ctypes.c_void_p, u64]
 
     def counters(self, device: int = 0) -> Counters:
         """The counters of `device`, all zero for a device that does not exist."""
@@ -199,6 +230,52 @@ class Control:
     def remarks(self) -> list[str]:
         """Sentences of the phantom that lower the confidence in this run."""
         return [self._library.phantom_remark(i).decode() for i in range(self._library.phantom_remark_count())]
+
+    def stop_at_uncertain_read(self, note: str | None) -> None:
+        """Makes the first read of device bytes that are not certain write the file `note` and end this process with
+        exit status 77; None turns that off."""
+        self._library.phantom_stop_at_uncertain_read(note.encode() if note is not None else None)
+
+    def log_reads(self, on: bool) -> None:
+        """True: keeps every read of device memory from now on for read_log()."""
+        self._library.phantom_log_reads(on)
+
+    def read_log(self) -> bytes:
+        """For each thread in turn its reads in order: a ReadHead and the bytes that it stores."""
+        size = self._library.phantom_read_log(None, 0)
+        log = ctypes.create_string_buffer(size)
+        return log.raw[: min(size, self._library.phantom_read_log(log, size))]
+
+    def answer_reads(self, log: bytes) -> None:
+        """Answers the n-th read of each thread as in `log`. Raises ValueError if that is none."""
+        if self._library.phantom_answer_reads(log, len(log)):
+            raise ValueError(f"{len(log)} bytes that are no log of reads")
+
+    def hand_answers(self, answers: Sequence[bytes | int]) -> object:
+        """Answers the reads that this thread is about to make; the last answer holds for any further one.
+
+        An integer fits a read of up to 8 bytes, bytes one of their length. No answers take back what was handed over
+        before. Keep the result until then.
+        """
+        chosen = answers[:MOST_ANSWERS]
+        handed = (_Answer * len(chosen))()
+        for entry, answer in zip(handed, chosen, strict=True):
+            entry.number = isinstance(answer, int)
+            entry.bytes = answer.to_bytes(8, "little", signed=True) if isinstance(answer, int) else answer
+            entry.size = 8 if isinstance(answer, int) else len(answer)
+        self._library.phantom_hand_answers(handed, len(chosen))
+        return handed
+
+    def reads_so_far(self) -> tuple[int, int]:
+        """(number, count): how often this thread has read, and its number, -1 before its first read."""
+        thread = ctypes.c_int32()
+        count: int = self._library.phantom_reads_so_far(ctypes.byref(thread))
+        return thread.value, count
+
+    def certain_bytes(self, address: int, size: int) -> bytes | None:
+        """What lies at a device address, if the host wrote it and no kernel has run since."""
+        content = ctypes.create_string_buffer(size)
+        return content.raw if self._library.phantom_certain(address, content, size) else None
 
     def drive(
         self,
