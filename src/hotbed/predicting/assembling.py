@@ -1,0 +1,80 @@
+"""Makes the DeviceRuns of a finished pass: torch's history with its steps and categories filled in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotbed.phantom.control import LIBRARIES
+from hotbed.predicting.blocks import Blocks
+from hotbed.predicting.categories import categories_of
+from hotbed.predicting.script_run import CATEGORIES, DeviceRun, Workspace
+from hotbed.trace import load_devices
+from hotbed.trace.model import NONE, DeviceInfo
+from hotbed.trace.numbering import canonical
+
+if TYPE_CHECKING:
+    from hotbed.gpu import Gpu
+    from hotbed.predicting.passes import Finished
+    from hotbed.predicting.script_run import StepMark
+    from hotbed.trace import Trace
+
+# The clocks of torch's history and of the phantom's log are read at different moments.
+_CLOCK_US = 50
+
+
+def device_runs(finished: Finished, gpu: Gpu) -> tuple[DeviceRun, ...]:
+    """A DeviceRun for every device that the program allocated on, or tried to."""
+    path = finished.snapshot
+    traces = {} if path is None else {trace.device: trace for trace in load_devices(path)}
+    return tuple(
+        _device_run(finished.report, stats, traces.get(stats["device"]), gpu)
+        for stats in finished.report.get("devices", ())
+        if stats["peak_reserved_bytes"] or stats["ooms"]
+    )
+
+
+def _device_run(report: dict[str, Any], stats: dict[str, int], trace: Trace | None, gpu: Gpu) -> DeviceRun:
+    if trace is None:
+        return DeviceRun(trace=None, steps=(), workspaces=(), **stats)
+    blocks = Blocks(trace)
+    workspaces = _workspaces(report, blocks)
+    steps, category = categories_of(report, blocks, workspaces)
+    events = trace.events
+    strings = np.full(len(events), NONE, np.int32)
+    strings[blocks.allocs] = category + len(trace.strings)
+    completed = canonical(
+        replace(
+            trace,
+            events=replace(events, step=_step_column(len(events), steps), category=strings),
+            strings=(*trace.strings, *CATEGORIES),
+            torch_version=report["torch"],
+            device_info=DeviceInfo(gpu.name, gpu.total_bytes),
+        )
+    )
+    return DeviceRun(trace=completed, steps=steps, workspaces=workspaces, **stats)
+
+
+def _step_column(events: int, steps: tuple[StepMark, ...]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Number of the training step of each event; NONE in set-up and evaluation."""
+    column = np.full(events, NONE, np.int32)
+    training = [step for step in steps if step.phase == "train"]
+    for number, step in enumerate(training):
+        column[step.first_event : step.end_event] = number
+    return column
+
+
+def _workspaces(report: dict[str, Any], blocks: Blocks) -> tuple[Workspace, ...]:
+    """The phantom's log of what libraries were lent, as allocations of this trace."""
+    found = []
+    for entry in report["workspaces"]:
+        if entry["device"] != blocks.trace.device:
+            continue
+        number = blocks.latest(entry["address"], entry["time_us"] + _CLOCK_US)
+        if number >= 0:
+            alternatives = tuple(size for size in entry["alternative_bytes"] if size)
+            event = int(blocks.allocs[number])
+            found.append(Workspace(event, LIBRARIES[entry["library"]], entry["bytes"], alternatives))
+    return tuple(found)

@@ -1,0 +1,121 @@
+"""Says what each allocation of a run was for, by where storages lay when the recorder looked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotbed.predicting.phases import Moment, phases
+from hotbed.predicting.script_run import CATEGORIES, Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from hotbed.predicting.blocks import Blocks
+    from hotbed.predicting.script_run import StepMark
+
+    Category = npt.NDArray[np.int8]
+
+_MODULE_CALL = ("torch/nn/modules/module.py", "_call_impl")
+# A storage may have several roles; of these the later ones win.
+_BY_ADDRESS = ("gradients", "optimizer state", "buffers", "parameters")
+
+
+def moments_of(report: dict[str, Any], blocks: Blocks) -> list[Moment]:
+    """The recorder's marks as places in the trace of one device."""
+    device, ends = blocks.trace.device, set(report["rounds"])
+    moments = []
+    for index, mark in enumerate(report["marks"]):
+        positions = mark["positions"]
+        place = blocks.place(*positions[device]) if device < len(positions) else 0
+        moments.append(Moment(mark["kind"], place, mark["time_us"], index in ends))
+    return moments
+
+
+def categories_of(
+    report: dict[str, Any], blocks: Blocks, workspaces: Sequence[Workspace]
+) -> tuple[tuple[StepMark, ...], Category]:
+    """The phases of one device, and for each of blocks.allocs an index into CATEGORIES."""
+    moments = moments_of(report, blocks)
+    held = _held(report, blocks, moments)
+    end = Moment("end", len(blocks.trace.events), report["time_us"])
+    begun = Moment("begin", 0, report["begun_us"])
+    steps = phases(moments, _training_begins(blocks, moments, held, end), end, begun)
+    category = np.full(len(blocks.allocs), CATEGORIES.index("other"), np.int8)
+    for step in steps:
+        if step.phase != "setup":
+            _fill(category, _between(blocks, step.first_event, step.end_event), "temporaries")
+            _fill(category, _activations(blocks, moments, step), "activations")
+    _fill(category, np.searchsorted(blocks.allocs, [w.event for w in workspaces]), "library workspaces")
+    for name in _BY_ADDRESS:
+        _fill(category, held.get(name, _NOTHING), name)
+    return steps, category
+
+
+_NOTHING: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+
+def _fill(category: Category, numbers: npt.NDArray[np.int64], name: str) -> None:
+    category[numbers] = CATEGORIES.index(name)
+
+
+def _held(report: dict[str, Any], blocks: Blocks, moments: list[Moment]) -> dict[str, npt.NDArray[np.int64]]:
+    """Category → numbers of the allocations in which the recorder saw its storages."""
+    found: dict[str, list[npt.NDArray[np.int64]]] = {}
+    for note in report["notes"]:
+        if note["device"] == blocks.trace.device:
+            numbers = blocks.at(note["addresses"], moments[note["mark"]].place)
+            found.setdefault(note["category"], []).append(numbers)
+    return {name: np.unique(np.concatenate(numbers)) for name, numbers in found.items()}
+
+
+def _between(blocks: Blocks, first: int, end: int) -> npt.NDArray[np.int64]:
+    return np.arange(*np.searchsorted(blocks.allocs, [first, end]))
+
+
+def _activations(blocks: Blocks, moments: list[Moment], step: StepMark) -> npt.NDArray[np.int64]:
+    """Made in a forward and alive when the backward begins that follows it."""
+    found = [_NOTHING]
+    first = step.first_event
+    for moment in moments:
+        if step.first_event <= moment.place <= step.end_event:
+            if moment.kind == "backward":
+                made = _between(blocks, first, moment.place)
+                found.append(made[blocks.freed_at[made] >= moment.place])
+            elif moment.kind == "backward end":
+                first = moment.place
+    return np.concatenate(found)
+
+
+def _training_begins(
+    blocks: Blocks, moments: list[Moment], held: dict[str, npt.NDArray[np.int64]], end: Moment
+) -> Moment:
+    """After the last parameter or buffer that was made before the first forward; set-up ends there."""
+    learning = next((m for m in moments if m.kind in ("backward", "step")), end)
+    forward = min(_first_module_call(blocks), learning.place)
+    made = np.concatenate([held.get(name, _NOTHING) for name in ("parameters", "buffers")])
+    events = blocks.allocs[made]
+    events = events[events < forward]
+    place = int(events.max()) + 1 if len(events) else (forward if learning is end else 0)
+    return Moment("training", place, _time(blocks, place, learning))
+
+
+def _first_module_call(blocks: Blocks) -> int:
+    """The first event within a module's forward; the number of events where no stack shows one."""
+    calls = np.array(
+        [
+            any(frame.filename.endswith(_MODULE_CALL[0]) and frame.name == _MODULE_CALL[1] for frame in stack)
+            for stack in blocks.trace.stacks
+        ]
+        + [False]
+    )
+    found = np.flatnonzero(calls[blocks.trace.events.stack])
+    return int(found[0]) if len(found) else len(blocks.trace.events)
+
+
+def _time(blocks: Blocks, place: int, otherwise: Moment) -> int:
+    times = blocks.trace.events.time_us
+    return int(times[place]) if place < len(times) else otherwise.time_us

@@ -1,0 +1,146 @@
+"""One pass of a program: the process that records it, what it is told, and how it is made to end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hotbed import phantom
+from hotbed.phantom import control
+from hotbed.recording.limits import INTERRUPT
+from hotbed.recording.report import REPORT, SNAPSHOT
+
+if TYPE_CHECKING:
+    from hotbed.gpu import Gpu
+    from hotbed.predicting.program import Program
+    from hotbed.predicting.running import RunOptions
+    from hotbed.predicting.script_run import Ending
+
+_BOOT = Path(control.__file__).parent.parent / "recording" / "boot.py"
+# How long a program may take to leave on its own after it was asked to, in seconds.
+_GRACE_S = 30.0
+_INTERRUPT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Pass:
+    """`mode` is one of hotbed.recording.values; `folder` is empty and takes the files of this pass."""
+
+    mode: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A pass that is over. `report` is empty where the program ended before it could be written."""
+
+    folder: Path
+    ending: Ending
+    exit_code: int | None
+    """of the process; None if a signal ended it"""
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> Path | None:
+        """torch's snapshot, where there is one."""
+        path = self.folder / SNAPSHOT
+        return path if path.exists() else None
+
+
+def run_pass(program: Program, gpu: Gpu, options: RunOptions, this: Pass) -> Finished:
+    """Runs `program` once and waits for it. Ctrl-C ends the program, not this call."""
+    reading, writing = os.pipe()
+    try:
+        (this.folder / "job.json").write_text(json.dumps(_job(program, options, this, reading)))
+        process = _start(program, gpu, options, this, reading)
+        os.close(reading)
+        ended = _wait(process, writing, options.time_limit_s + _GRACE_S)
+    finally:
+        os.close(writing)
+    return _finished(this.folder, process.returncode, ended)
+
+
+def _job(program: Program, options: RunOptions, this: Pass, orders: int) -> dict[str, Any]:
+    return {
+        "kind": program.kind,
+        "target": program.target,
+        "arguments": program.arguments,
+        "source": program.source,
+        "steps": options.steps,
+        "until": options.until,
+        "time_limit_s": options.time_limit_s,
+        "host_limit_bytes": options.host_limit_bytes,
+        "seed": options.seed,
+        "stacks": options.stacks,
+        "mode": this.mode,
+        "orders": orders,
+        "control": control.__file__,
+    }
+
+
+def _start(
+    program: Program, gpu: Gpu, options: RunOptions, this: Pass, orders: int
+) -> subprocess.Popen[bytes]:
+    outputs = {"all": (1, 2), "stderr": (2, 2), "none": (subprocess.DEVNULL, subprocess.DEVNULL)}
+    out, err = outputs[options.echo]
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    return phantom.start(
+        [program.python or sys.executable, str(_BOOT), str(this.folder)],
+        gpu=gpu,
+        count=options.gpus,
+        context=True,
+        env={**os.environ, **dict(program.environment)},
+        cwd=program.folder,
+        stdout=out,
+        stderr=err,
+        pass_fds=[orders],
+        # A group of its own: Ctrl-C at the terminal is passed on once, and what it leaves behind can be ended.
+        start_new_session=True,
+    )
+
+
+def _wait(process: subprocess.Popen[bytes], orders: int, seconds: float) -> Ending | None:
+    """Until the process is gone; what ended it from outside, if anything did."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return "time"
+    except KeyboardInterrupt:
+        _interrupt(process, orders)
+        return "interrupted"
+    finally:
+        # Workers that the program left behind, or all of it.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return None
+
+
+def _interrupt(process: subprocess.Popen[bytes], orders: int) -> None:
+    """Passes Ctrl-C on; a program that does not end by it writes what is known. A second Ctrl-C waits no longer."""
+    os.killpg(process.pid, signal.SIGINT)
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired, BrokenPipeError):
+        try:
+            process.wait(_INTERRUPT_S)
+        except subprocess.TimeoutExpired:
+            os.write(orders, INTERRUPT)
+            process.wait(_GRACE_S)
+
+
+def _finished(folder: Path, status: int, ended: Ending | None) -> Finished:
+    path = folder / REPORT
+    report = json.loads(path.read_text()) if path.exists() else {}
+    code = status if status >= 0 else None
+    if ended == "interrupted" or not report:
+        ending: Ending = ended or ("end" if code is not None else "killed")
+    else:
+        ending = report["ending"]
+    return Finished(folder, ending, code, report)

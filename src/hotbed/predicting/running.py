@@ -1,0 +1,151 @@
+"""Runs a program on phantom GPUs and hands back what is known of it: the entry point of everything that predicts."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
+
+from hotbed.errors import TorchError, UsageError
+from hotbed.predicting.assembling import device_runs
+from hotbed.predicting.passes import Finished, Pass, run_pass
+from hotbed.predicting.script_run import ScriptError, ScriptRun
+from hotbed.trace.compaction import write_compact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from hotbed.gpu import Gpu
+    from hotbed.predicting.program import Program
+    from hotbed.predicting.script_run import DeviceRun, Ending
+
+Echo = Literal["all", "stderr", "none"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How far a program runs, on what, and what its user sees of it.
+
+    The first of `steps`, `until` and the limits that is reached ends it; None is no limit. `total_bytes` replaces the
+    memory of the GPU. `echo`: the program's stdout and stderr go where ours go ("all"), both to stderr, or nowhere.
+    Without `stacks` the trace has no Python stacks and recording costs less. `progress` is told in words what goes on.
+    """
+
+    steps: int | None = 3
+    until: str | None = None
+    gpus: int = 1
+    time_limit_s: float = 600.0
+    host_limit_bytes: int | None = None
+    seed: int = 0
+    total_bytes: int | None = None
+    echo: Echo = "all"
+    stacks: bool = True
+    progress: Callable[[str], None] | None = None
+
+
+def run(program: Program, gpu: Gpu, options: RunOptions | None = None) -> ScriptRun:
+    """Runs `program` on phantom GPUs of model `gpu` in its own folder, up to three times; see docs/internals/fit.md.
+
+    An end of the program's own making, its exceptions included, is a result. Raises UsageError for a program that
+    does not exist, TorchError where its interpreter has no torch with CUDA, PlatformError where no phantom can run.
+    """
+    options = options or RunOptions()
+    _check(program)
+    card = (
+        replace(gpu, total_bytes=options.total_bytes, nvml_total_bytes=None) if options.total_bytes else gpu
+    )
+    begun = time.monotonic()
+    with TemporaryDirectory(prefix="hotbed-run-") as folder:
+        finished = run_pass(program, card, options, Pass("plain", Path(folder)))
+        _check_torch(program, finished.report)
+        return _script_run(program, card, finished, ("plain",), time.monotonic() - begun)
+
+
+def write_trace(run: ScriptRun, path: str | os.PathLike[str]) -> bool:
+    """Writes the traces of all devices of `run` to the .hbt file `path`; False where there is none."""
+    traces = [device.trace for device in run.devices if device.trace is not None]
+    if traces:
+        write_compact(path, traces)
+    return bool(traces)
+
+
+def _check(program: Program) -> None:
+    if program.kind == "script" and not (Path(program.folder or ".") / program.target).exists():
+        raise UsageError(
+            f"there is no {program.target}", hint="give the path of a Python script, or -m MODULE"
+        )
+
+
+def _check_torch(program: Program, report: dict[str, Any]) -> None:
+    if report.get("torch") is not None and report["cuda"] is None:
+        raise TorchError(
+            f"{program.python or 'this interpreter'} has torch {report['torch']}, which is built without CUDA",
+            hint='install a CUDA build (no GPU needed): pip install "hotbed[torch]"',
+        )
+
+
+def _script_run(
+    program: Program, gpu: Gpu, finished: Finished, passes: tuple[str, ...], seconds: float
+) -> ScriptRun:
+    report = finished.report
+    devices = device_runs(finished, gpu)
+    return ScriptRun(
+        gpu=gpu,
+        devices=devices,
+        ending=finished.ending,
+        script_exit_code=report.get("exit_code", finished.exit_code),
+        error=_error(finished, devices),
+        optimizer_steps=len(report.get("rounds", ())),
+        torch_version=report.get("torch") or "",
+        cudnn_version=report.get("cudnn"),
+        settings=_settings(program, devices),
+        libraries=tuple(report.get("libraries", {}).items()),
+        reads=(),
+        not_modelled=_not_modelled(finished),
+        host_peak_bytes=report.get("host_peak_bytes", 0),
+        host_model_bytes=0,
+        wall_seconds=seconds,
+        passes=passes,
+    )
+
+
+def _settings(program: Program, devices: tuple[DeviceRun, ...]) -> str:
+    """As torch reports them; where it has no history, as the environment asks for them."""
+    for device in devices:
+        if device.trace is not None:
+            return device.trace.settings
+    environment = {**os.environ, **dict(program.environment)}
+    return environment.get("PYTORCH_CUDA_ALLOC_CONF") or environment.get("PYTORCH_ALLOC_CONF") or ""
+
+
+def _error(finished: Finished, devices: tuple[DeviceRun, ...]) -> ScriptError | None:
+    found = finished.report.get("error")
+    if found is None:
+        return None
+    requested = None
+    return ScriptError(found["type"], found["message"], found["traceback"], requested)
+
+
+def _not_modelled(finished: Finished) -> tuple[str, ...]:
+    report = finished.report
+    sentences = list(report.get("remarks", ()))
+    names = report.get("unmodelled")
+    if names:
+        sentences.append("the program called what the phantom does not model: " + ", ".join(names))
+    if report.get("no_history"):
+        sentences.append(f"torch recorded no history: {report['no_history']}")
+    if not report:
+        sentences.append(_silent_end(finished.ending, finished.exit_code))
+    return tuple(sentences)
+
+
+def _silent_end(ending: Ending, exit_code: int | None) -> str:
+    if ending == "killed":
+        return "the program was killed before anything could be written down"
+    if ending == "time":
+        return "the program did not react at its time limit and was killed: nothing is known of it"
+    return f"the program left by os._exit or exec (status {exit_code}): nothing is known of it"

@@ -1,0 +1,167 @@
+"""Follows a training loop through the hooks that torch has: steps, backward passes, evaluation; and ends it between steps."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hotbed.recording.holdings import Finder
+from hotbed.recording.rounds import Rounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hotbed.recording.history import History, Position
+    from hotbed.recording.holdings import Holdings
+
+
+class EnoughError(BaseException):
+    """Ends the program from within: it has shown what was asked for. No `except Exception` catches it."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something happened between two events of the history; `positions` by device.
+
+    `kind`: "step" (an optimizer begins), "stepped", "backward", "backward end", "eval" and "train" (a module changed
+    its mode), "forward end" (a stretch without gradients is over, after "eval"), "found" (modules were looked at).
+    """
+
+    kind: str
+    time_us: int
+    positions: list[Position]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Storages that had a role at the mark of index `mark`."""
+
+    mark: int
+    device: int
+    category: str
+    addresses: list[int]
+
+
+class Follower:
+    """Collects marks and notes from the moment torch is there. `stop` is called when the wanted rounds are complete."""
+
+    def __init__(self, torch: Any, history: History, wanted: int | None, stop: Callable[[], None]) -> None:
+        self._torch, self._history, self._wanted, self._stop = torch, history, wanted, stop
+        self._finder = Finder(torch)
+        self._owner = os.getpid()
+        self._backwards = 0
+        self._switching = False
+        self._evaluating = False
+        self._enough = False
+        self.rounds = Rounds()
+        self.marks: list[Mark] = []
+        self.notes: list[Note] = []
+        self.stepped: list[int] = []
+        """index of the mark of each entry in rounds.log"""
+        self._install()
+
+    def look(self) -> None:
+        """Notes what the modules hold that are alive now."""
+        mark = self._mark("found")
+        self._note(mark, self._finder.modules())
+
+    def _install(self) -> None:
+        optim = sys.modules["torch.optim.optimizer"]
+        optim.register_optimizer_step_pre_hook(self._before_step)
+        optim.register_optimizer_step_post_hook(self._after_step)
+        autograd, module = self._torch.autograd, self._torch.nn.Module
+        autograd._engine_run_backward = self._around_backward(autograd._engine_run_backward)
+        module.train = self._around_train(module.train)
+        for guard in (self._torch.no_grad, self._torch.inference_mode):
+            guard.__exit__ = self._after_exit(guard.__exit__)
+
+    def _elsewhere(self) -> bool:
+        """Whether this is a forked child, or code that torch.compile looks at."""
+        return self._torch.compiler.is_compiling() or os.getpid() != self._owner
+
+    def _mark(self, kind: str) -> int:
+        self.marks.append(Mark(kind, time.time_ns() // 1000, self._history.positions()))
+        return len(self.marks) - 1
+
+    def _note(self, mark: int, holdings: Holdings) -> None:
+        for device, categories in holdings.items():
+            for category, addresses in categories.items():
+                self.notes.append(Note(mark, device, category, addresses))
+
+    def _before_step(self, optimizer: Any, _arguments: Any, _keywords: Any) -> None:
+        if self._elsewhere():
+            return
+        if not self.rounds.log:
+            self.rounds.expect(self._finder.optimizers())
+            self.look()
+        self.rounds.begins(optimizer)
+        self._note(self._mark("step"), self._finder.before_step(optimizer))
+
+    def _after_step(self, optimizer: Any, _arguments: Any, _keywords: Any) -> None:
+        if self._elsewhere():
+            return
+        mark = self._mark("stepped")
+        self._note(mark, self._finder.after_step(optimizer))
+        if self.rounds.ends(optimizer):
+            self.stepped.append(mark)
+            self._enough = self._wanted is not None and self.rounds.complete >= self._wanted
+        self._stop_if_possible()
+
+    def _stop_if_possible(self) -> None:
+        """Stops on the main thread and outside of backward passes, where an exception reaches the program."""
+        if self._enough and not self._backwards and threading.current_thread() is threading.main_thread():
+            self._stop()
+
+    def _around_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def engine_run_backward(*arguments: Any, **keywords: Any) -> Any:
+            if self._elsewhere():
+                return original(*arguments, **keywords)
+            # Only the outermost: checkpointing runs backward passes within backward passes.
+            if not self._backwards:
+                self._mark("backward")
+            self._backwards += 1
+            try:
+                result = original(*arguments, **keywords)
+            finally:
+                self._backwards -= 1
+            if not self._backwards:
+                self._mark("backward end")
+            self._stop_if_possible()
+            return result
+
+        return engine_run_backward
+
+    def _around_train(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def train(module: Any, mode: bool = True) -> Any:
+            # The call goes on to every child; the outermost says it all.
+            if self._switching or self._elsewhere():
+                return original(module, mode)
+            self._switching = True
+            try:
+                result = original(module, mode)
+            finally:
+                self._switching = False
+            self._evaluating = not mode
+            self._mark("train" if mode else "eval")
+            return result
+
+        return train
+
+    def _after_exit(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def leave(guard: Any, *exception: Any) -> Any:
+            result = original(guard, *exception)
+            if self._evaluating and not self._elsewhere() and self._torch.is_grad_enabled():
+                if self.marks[-1].kind == "forward end":
+                    self.marks.pop()
+                self._mark("forward end")
+            return result
+
+        return leave

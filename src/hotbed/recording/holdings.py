@@ -1,0 +1,103 @@
+"""Where on the GPU the program's parameters, gradients, buffers and optimizer states lie: addresses, never references."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Holdings = dict[int, dict[str, list[int]]]
+"""device → category → addresses of storages"""
+
+
+class Finder:
+    """Looks for tensors that have a role. Runs no operation on any of them."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._tensor = torch.Tensor
+        self._module = torch.nn.Module
+
+    def modules(self) -> Holdings:
+        """Parameters, buffers and gradients of every module that is alive."""
+        found: Holdings = {}
+        with self._torch._C.DisableTorchFunctionSubclass():
+            for module in _living(self._module):
+                parameters = _tensors(module, "_parameters")
+                self._add(found, "parameters", parameters)
+                self._add(found, "gradients", (p.grad for p in parameters if p.is_leaf))
+                self._add(found, "buffers", _tensors(module, "_buffers"))
+        return found
+
+    def before_step(self, optimizer: Any) -> Holdings:
+        """What `optimizer` steps: parameters and their gradients."""
+        found: Holdings = {}
+        with self._torch._C.DisableTorchFunctionSubclass():
+            for parameter in _stepped(optimizer):
+                self._add(found, "parameters", (parameter,))
+                self._add(found, "gradients", (parameter.grad,))
+        return found
+
+    def after_step(self, optimizer: Any) -> Holdings:
+        """What `optimizer` keeps from step to step."""
+        found: Holdings = {}
+        with self._torch._C.DisableTorchFunctionSubclass():
+            self._add(found, "optimizer state", self._nested(optimizer.state, 0))
+        return found
+
+    def optimizers(self) -> list[Any]:
+        """Every optimizer that is alive and has a step that torch's hooks see; wrappers may have none."""
+        optimizer = self._torch.optim.Optimizer
+        return [item for item in _living(optimizer) if hasattr(type(item).step, "hooked")]
+
+    def _nested(self, value: Any, depth: int) -> Iterator[Any]:
+        if isinstance(value, self._tensor):
+            yield value
+        elif depth < _DEEPEST:
+            parts = value.values() if isinstance(value, dict) else value
+            if isinstance(parts, (list, tuple, type({}.values()))):
+                for part in list(parts):
+                    yield from self._nested(part, depth + 1)
+
+    def _add(self, found: Holdings, category: str, tensors: Iterable[Any]) -> None:
+        for tensor in tensors:
+            for device, address in self._places(tensor):
+                found.setdefault(device, {}).setdefault(category, []).append(address)
+
+    def _places(self, tensor: Any) -> Iterator[tuple[int, int]]:
+        """(device, address of the storage) of `tensor` and of the tensors that it is made of."""
+        if tensor is None:
+            return
+        if hasattr(type(tensor), "__tensor_flatten__"):
+            for name in tensor.__tensor_flatten__()[0]:
+                yield from self._places(getattr(tensor, name))
+        elif tensor.is_sparse:
+            yield from self._places(tensor._indices())
+            yield from self._places(tensor._values())
+        elif tensor.is_cuda and type(tensor).__name__ != "FakeTensor":
+            try:
+                address = tensor.untyped_storage().data_ptr()
+            except (RuntimeError, NotImplementedError):
+                # A wrapper without a storage of its own.
+                return
+            if address:
+                yield tensor.get_device(), address
+
+
+_DEEPEST = 6
+
+
+def _living(kind: type) -> list[Any]:
+    # Types, not isinstance(): that would ask lazy objects of the program for their class.
+    return [item for item in gc.get_objects() if issubclass(type(item), kind)]
+
+
+def _tensors(module: Any, table: str) -> list[Any]:
+    return [tensor for tensor in (module.__dict__.get(table) or {}).values() if tensor is not None]
+
+
+def _stepped(optimizer: Any) -> Iterator[Any]:
+    for group in optimizer.param_groups:
+        yield from group["params"]

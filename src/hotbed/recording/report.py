@@ -1,0 +1,99 @@
+"""The files that a recorded run leaves: report.json, and torch's snapshot with the history of all devices."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from hotbed.recording.limits import resident_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hotbed.recording.history import History
+    from hotbed.recording.session import Session
+
+REPORT = "report.json"
+SNAPSHOT = "snapshot.pickle"
+
+
+def write_report(session: Session, ending: str, exit_code: int | None, error: dict[str, str] | None) -> None:
+    """Writes both files into the session's folder; report.json last, so that it stands for a whole report."""
+    control = session.control.Control()
+    torch, history, follower = session.torch, session.history, session.follower
+    report: dict[str, Any] = {
+        "ending": ending,
+        "exit_code": exit_code,
+        "error": error,
+        "torch": None if torch is None else torch.__version__,
+        "cuda": None if torch is None else torch.version.cuda,
+        "cudnn": _cudnn_version(torch),
+        "begun_us": session.begun_us,
+        "time_us": time.time_ns() // 1000,
+        "libraries": control.libraries(),
+        "workspaces": [_workspace(entry) for entry in control.workspaces()],
+        "remarks": control.remarks(),
+        "unmodelled": control.unmodelled(),
+    }
+    if history is not None and follower is not None:
+        follower.look()
+        report["devices"] = [_device(history, control, device) for device in history.devices()]
+        report["marks"] = [asdict(mark) for mark in follower.marks]
+        report["notes"] = [asdict(note) for note in follower.notes]
+        report["rounds"] = [follower.stepped[step] for step in follower.rounds.ends_of_rounds()]
+        report["no_history"] = history.missing
+        if history.missing is None and history.devices():
+            _write_snapshot(torch, session.folder / SNAPSHOT)
+    report["host_peak_bytes"] = resident_bytes("VmHWM")
+    _write_whole(session.folder / REPORT, json.dumps(report))
+
+
+def _device(history: History, control: Any, device: int) -> dict[str, int]:
+    peaks = history.peaks(device)
+    retries, ooms = history.failures(device)
+    return {
+        "device": device,
+        "peak_allocated_bytes": peaks["allocated_bytes"],
+        "peak_reserved_bytes": peaks["reserved_bytes"],
+        "peak_driver_bytes": control.counters(device).peak_used_bytes,
+        "alloc_retries": retries,
+        "ooms": ooms,
+    }
+
+
+def _workspace(entry: Any) -> dict[str, Any]:
+    return {
+        "address": entry.address,
+        "bytes": entry.bytes,
+        "alternative_bytes": list(entry.alternative_bytes),
+        "time_us": entry.unix_us,
+        "library": entry.library,
+        "device": entry.device,
+    }
+
+
+def _cudnn_version(torch: Any) -> str | None:
+    """The cuDNN that torch has loaded; asking for it loads it, so only where the program has used it."""
+    return None
+
+
+def _write_snapshot(torch: Any, path: Path) -> None:
+    # Millions of small objects come and go at once: the collector would look at all of them again and again.
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with path.open("wb") as file:
+            pickle.dump(torch.cuda.memory._snapshot(), file, protocol=4)
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(text)
+    unfinished.replace(path)

@@ -1,0 +1,160 @@
+"""One recorded run of a program: starts it, follows it, ends it, and has the report written."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from hotbed.recording.arrival import when_torch_arrives
+from hotbed.recording.following import EnoughError, Follower
+from hotbed.recording.history import History
+from hotbed.recording.launching import OUR_FILES, launch
+from hotbed.recording.limits import Watch
+from hotbed.recording.report import write_report
+from hotbed.recording.until import watch_output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+# A program may catch even EnoughError and go on; after so many times it is ended without asking.
+_SWALLOWED = 3
+_INTERRUPTED_CODE = 130
+
+
+def record(job: dict[str, Any], folder: Path, control: Any) -> int:
+    """Runs the program of `job` and writes report.json and snapshot.pickle into `folder`. Returns the exit status."""
+    session = Session(job, folder, control)
+    Watch(job["orders"], job["time_limit_s"], job["host_limit_bytes"], session.out_of_limits)
+    when_torch_arrives(session.torch_arrived)
+    if job["until"] is not None:
+        watch_output(job["until"], session.found_text)
+    return session.run()
+
+
+class Session:
+    """What is known of the run, until it is written."""
+
+    def __init__(self, job: dict[str, Any], folder: Path, control: Any) -> None:
+        self.job, self.folder, self.control = job, folder, control
+        self.torch: Any = None
+        self.history: History | None = None
+        self.follower: Follower | None = None
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._written = False
+        self._stops = 0
+        self.begun_us = time.time_ns() // 1000
+
+    def torch_arrived(self, torch: Any) -> None:
+        """Starts the history; the program has not used torch yet."""
+        self.torch = torch
+        if torch.version.cuda is None or os.getpid() != self._owner:
+            return
+        self.history = History(torch, stacks=self.job["stacks"])
+        self.follower = Follower(torch, self.history, self.job["steps"], self._enough_steps)
+
+    def run(self) -> int:
+        """Until the program's own end or ours."""
+        try:
+            launch(self.job)
+            _wait_for_threads()
+        except EnoughError:
+            return 0
+        except SystemExit as stop:
+            code = _exit_code(stop)
+            self.finish("end", exit_code=code)
+            return code
+        except KeyboardInterrupt:
+            self.finish("interrupted")
+            return _INTERRUPTED_CODE
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the user must see it as python shows it
+            return self._failed(error)
+        self.finish("end", exit_code=0)
+        return 0
+
+    def finish(
+        self, ending: str, *, exit_code: int | None = None, error: BaseException | None = None
+    ) -> bool:
+        """Writes the report, once; False if it was there already."""
+        with self._lock:
+            if self._written or os.getpid() != self._owner:
+                return False
+            self._written = True
+            write_report(self, ending, exit_code, None if error is None else _described(error))
+            return True
+
+    def out_of_limits(self, ending: str) -> None:
+        """Called on the watching thread: writes what is known and ends the process."""
+        if self.finish(ending):
+            _leave(0)
+
+    def found_text(self) -> None:
+        """The awaited text was written to stdout."""
+        self.finish("until")
+        if threading.current_thread() is threading.main_thread():
+            raise EnoughError
+        main = ctypes.c_ulong(threading.main_thread().ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(main, ctypes.py_object(EnoughError))
+
+    def _enough_steps(self) -> None:
+        # Before the program unwinds: what it does then is none of its training.
+        self.finish("steps")
+        self._stops += 1
+        if self._stops > _SWALLOWED:
+            _leave(0)
+        raise EnoughError
+
+    def _failed(self, error: BaseException) -> int:
+        memory = getattr(self.torch, "OutOfMemoryError", ())
+        self.finish("out_of_memory" if isinstance(error, memory) else "error", exit_code=1, error=error)
+        sys.excepthook(type(error), error, _own(error.__traceback__))
+        return 1
+
+
+def _described(error: BaseException) -> dict[str, Any]:
+    kind = type(error)
+    own = _own(error.__traceback__)
+    return {
+        "type": kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}",
+        "message": str(error),
+        "traceback": "".join(traceback.format_exception(kind, error, own)),
+    }
+
+
+def _own(trace: TracebackType | None) -> TracebackType | None:
+    """`trace` without the frames that led into the program, which its user never wrote."""
+    while trace is not None and trace.tb_frame.f_code.co_filename in {*OUR_FILES, __file__}:
+        trace = trace.tb_next
+    return trace
+
+
+def _exit_code(stop: SystemExit) -> int:
+    """As CPython ends: None is 0, a number itself, anything else is printed and 1."""
+    if stop.code is None or isinstance(stop.code, int):
+        return stop.code or 0
+    print(stop.code, file=sys.stderr)  # noqa: T201 - the program's own last words
+    return 1
+
+
+def _wait_for_threads() -> None:
+    """Ends when the interpreter would: the program may go on in threads that are no daemons."""
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join()
+
+
+def _leave(status: int) -> None:
+    """Ends the process at once, with what it printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(status)

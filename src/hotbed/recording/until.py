@@ -1,0 +1,30 @@
+"""Notices a text in what the program writes to sys.stdout."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def watch_output(text: str, found: Callable[[], None]) -> None:
+    """Calls `found` once `text` has been written, also in pieces; what is written goes where it went before."""
+    stream: Any = sys.stdout
+    original = stream.write
+    tail = ""
+
+    @functools.wraps(original)
+    def write(piece: str) -> Any:
+        nonlocal tail
+        result = original(piece)
+        tail += piece
+        if text in tail:
+            stream.write = original
+            found()
+        tail = tail[-len(text) :]
+        return result
+
+    stream.write = write
