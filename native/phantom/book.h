@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum kind { NO_KIND, STREAM, EVENT, GRAPH, GRAPH_NODE, GRAPH_EXEC, USER_OBJECT, POOL, PHYSICAL, MODULE, KINDS };
+enum kind { NO_KIND, STREAM, EVENT, GRAPH, GRAPH_NODE, GRAPH_EXEC, USER_OBJECT, POOL, PHYSICAL, MODULE, LIBRARY_OBJECT, KINDS };
 
 /* First member of everything behind a handle. */
 struct object {

@@ -1,7 +1,10 @@
 /* Kernels: they register, tell plausible attributes, and do nothing when launched. */
+#include "launch.h"
+
 #include "capture.h"
 #include "memory.h"
 #include "stream.h"
+#include "usage.h"
 #include "values.h"
 
 #include <string.h>
@@ -18,7 +21,7 @@ static _Thread_local struct {
     void *stream;
 } configuration;
 
-static int launch(void *handle) {
+int device_work(void *handle) {
     struct stream *stream = stream_of(handle);
     device_touch(device_now());
     values_launch();
@@ -26,6 +29,12 @@ static int launch(void *handle) {
     if (code == SUCCESS)
         capture_note(stream, NODE_KERNEL);
     return code;
+}
+
+/* Every way to launch a kernel ends here. */
+static int launch(void *stream) {
+    usage_call(PHANTOM_KERNELS);
+    return device_work(stream);
 }
 
 PHANTOM_API int cudaLaunchKernel(const void *function, struct size3 grid, struct size3 block, void **arguments,

@@ -2,7 +2,7 @@
 #ifndef HOTBED_PHANTOM_RUNTIME_H
 #define HOTBED_PHANTOM_RUNTIME_H
 
-/* 12 or 13, from the libcudart that the program has loaded; 13 if it has none. */
+/* 12 or 13, from the libcudart.so that something in the program is linked with; 13 if nothing is. */
 int runtime_major(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRAMPOLINES = 1024, NVML_NOT_SUPPORTED = 3 };
+enum { TRAMPOLINES = 1024 };
 
 /* Its own lock: a destructor prints the names whatever the rest of the phantom is doing. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,18 +35,28 @@ static void note(const char *name) {
     pthread_mutex_unlock(&lock);
 }
 
-static int refuse(const char *name) {
+/* "Not supported" in the words of each library; the first prefix that fits counts. The driver is what is left. */
+static const struct {
+    const char *prefix;
+    int code;
+} not_supported[] = {
+    {"nvml", 3},    {"nvrtc", 11},   {"cublas", 15}, {"cusolver", 9}, {"cusparse", 10},
+    {"cufft", 16},  {"curand", 999}, {"cuda", NOT_SUPPORTED}, {"cu", NOT_SUPPORTED},
+};
+
+int unmodelled_refuse(const char *name) {
     note(name);
-    if (!strncmp(name, "nvml", 4))
-        return NVML_NOT_SUPPORTED;
-    return strncmp(name, "cuda", 4) ? NOT_SUPPORTED : remember(NOT_SUPPORTED);
+    size_t i = 0;
+    while (i + 1 < sizeof not_supported / sizeof *not_supported &&
+           strncmp(name, not_supported[i].prefix, strlen(not_supported[i].prefix)))
+        i++;
+    int code = not_supported[i].code;
+    return strncmp(name, "cuda", 4) ? code : remember(code);
 }
 
-/* Named stubs. Their section tells tools which exported names are modelled and which are not. */
-#define STUB __attribute__((visibility("default"), section("hotbed_unmodelled")))
 #define UNMODELLED(name)                                                                                           \
     STUB int name(void) {                                                                                          \
-        return refuse(#name);                                                                                      \
+        return unmodelled_refuse(#name);                                                                                      \
     }
 #include "unmodelled.def"
 #undef UNMODELLED
@@ -57,7 +67,7 @@ static int trampoline_count;
 
 #define TRAMPOLINE(n)                                                                                              \
     static int trampoline_##n(void) {                                                                              \
-        return refuse(trampoline_name[0x##n]);                                                                     \
+        return unmodelled_refuse(trampoline_name[0x##n]);                                                                     \
     }
 #define ADDRESS(n) trampoline_##n,
 #define TIMES_16(do, n)                                                                                            \
@@ -114,8 +124,8 @@ __attribute__((destructor)) static void report(void) {
         fputc('\n', stderr);
     for (int i = 0; i < count; i++)
         if (!strcmp(phantom_unmodelled_name(i), "cuGetExportTable"))
-            fputs("hotbed phantom: a CUDA library (cuBLAS, cuDNN, ...) looked for the real driver; those libraries "
-                  "have no stand-in, so matrix products and convolutions fail\n", stderr);
+            fputs("hotbed phantom: a CUDA library without a stand-in looked for the real driver, so it could not start\n",
+                  stderr);
 }
 
 /* A child reports what it calls itself. */

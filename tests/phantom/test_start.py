@@ -66,7 +66,8 @@ def test_this_process_and_its_environment_stay_as_they_were() -> None:
 def test_the_environment_keeps_what_was_preloaded_before() -> None:
     base = {"LD_PRELOAD": "/opt/other.so", "LD_LIBRARY_PATH": "/opt/lib", "PATH": "/bin"}
     child = environment(base=base)
-    assert child["LD_PRELOAD"] == f"{phantom_folder()}/libcuda.so.1:/opt/other.so"
+    folder = phantom_folder()
+    assert child["LD_PRELOAD"] == f"{folder}/libcuda.so.1:{folder}/hotbed-libraries.so:/opt/other.so"
     assert child["LD_LIBRARY_PATH"] == f"{phantom_folder()}:/opt/lib"
     assert environment(base=child)["LD_PRELOAD"] == child["LD_PRELOAD"]
     assert base == {"LD_PRELOAD": "/opt/other.so", "LD_LIBRARY_PATH": "/opt/lib", "PATH": "/bin"}

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from hotbed.errors import PlatformError, UsageError
 from hotbed.gpu import DEFAULT_GPU, Gpu, find_gpu
-from hotbed.phantom.library import phantom_folder, phantom_library
+from hotbed.phantom.library import phantom_folder, preloaded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 MAX_GPUS = 64
 
@@ -67,19 +67,19 @@ def environment(
             hint="install hotbed in another folder",
         )
     # LD_PRELOAD splits at blanks, LD_LIBRARY_PATH does not.
-    preload = "libcuda.so.1" if " " in folder else str(phantom_library())
+    preload = [path.name if " " in folder else str(path) for path in preloaded()]
     result = dict(os.environ if base is None else base)
     result["LD_PRELOAD"] = _prepended(preload, result.get("LD_PRELOAD"))
-    result["LD_LIBRARY_PATH"] = _prepended(folder, result.get("LD_LIBRARY_PATH"))
+    result["LD_LIBRARY_PATH"] = _prepended([folder], result.get("LD_LIBRARY_PATH"))
     result["HOTBED_PHANTOM"] = "1"
     result["HOTBED_PHANTOM_GPU"] = spec_string(card, context=context)
     result["HOTBED_PHANTOM_COUNT"] = str(count)
     return result
 
 
-def _prepended(first: str, rest: str | None) -> str:
-    others = [part for part in (rest or "").split(":") if part and part != first]
-    return ":".join([first, *others])
+def _prepended(first: Sequence[str], rest: str | None) -> str:
+    others = [part for part in (rest or "").split(":") if part and part not in first]
+    return ":".join([*first, *others])
 
 
 def refuse_privileged(program: str, env: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ from hotbed.errors import PlatformError
 
 _INSTALLED = Path(__file__).parent.parent / "_native"
 _LIBRARY = "libcuda.so.1"
+_DOOR = "hotbed-libraries.so"
 
 
 def phantom_folder() -> Path:
@@ -38,3 +39,12 @@ def phantom_folder() -> Path:
 def phantom_library() -> Path:
     """The phantom itself, an ELF shared object. Raises PlatformError like `phantom_folder`."""
     return phantom_folder() / _LIBRARY
+
+
+def preloaded() -> tuple[Path, ...]:
+    """What a child must preload, in this order: the phantom, and the names of CUDA's libraries, which lead to it.
+
+    Raises PlatformError like `phantom_folder`.
+    """
+    folder = phantom_folder()
+    return folder / _LIBRARY, folder / _DOOR
