@@ -98,7 +98,9 @@ int phantom_libraries(uint64_t *out, int n);
 
 enum { PHANTOM_ALTERNATIVES = 3 };
 
-/* Device memory that the program lent to a library for one call or until further notice. */
+/* Device memory that the program lent to a library for one call or until further notice. `bytes` may be 0, with no
+ * address to speak of: then the call needed no workspace, but would have under another layout. An alternative that
+ * there is no layout for equals `bytes`. */
 struct phantom_workspace {
     uint64_t address, bytes;
     uint64_t alternative_bytes[PHANTOM_ALTERNATIVES]; /* what the call would have wanted under the other GPC layouts */

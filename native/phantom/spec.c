@@ -1,5 +1,6 @@
 #include "spec.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ static const struct spec H200 = {
     .memory_clock = 3201000,
     .ecc = 1,
     .peer = 1,
+    .layouts = 1,
+    .layout = {{.sms = {18, 18, 18, 18, 18, 16, 16, 10}}},
 };
 
 /* Resident threads and blocks of a multiprocessor follow from the compute capability. */
@@ -66,6 +69,59 @@ static void set_number(struct spec *spec, const char *key, size_t length, long l
     }
 }
 
+/* Numbers up to the next '|' or ';', at most `room`; returns where they end. */
+static const char *read_numbers(const char *text, int *out, int room) {
+    for (int i = 0; *text >= '0' && *text <= '9'; text += *text == ',') {
+        char *end;
+        long value = strtol(text, &end, 10);
+        if (i < room)
+            out[i++] = (int)value;
+        text = end;
+    }
+    return text;
+}
+
+/* gpc=18,18,16|18,17,17 and clusters=52,26,...|...: alternatives after '|', in the same order. */
+static void set_layouts(struct spec *spec, const char *text, bool clusters) {
+    if (!clusters) {
+        spec->layouts = 0;
+        memset(spec->layout, 0, sizeof spec->layout);
+    }
+    for (int i = 0; i < MAX_LAYOUTS; i++) {
+        struct layout *layout = &spec->layout[i];
+        text = clusters ? read_numbers(text, layout->clusters, MAX_CLUSTER)
+                        : read_numbers(text, layout->sms, MAX_GPCS);
+        if (!clusters)
+            spec->layouts = i + 1;
+        if (*text++ != '|')
+            return;
+    }
+}
+
+static int sum_of(const int *values, int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += values[i];
+    return sum;
+}
+
+/* Keeps the layouts that have the card's multiprocessors. Where nobody measured it, a cluster fits wherever its size
+ * fits into one GPC. */
+static void fill_layouts(struct spec *spec) {
+    int kept = 0;
+    for (int i = 0; i < spec->layouts; i++) {
+        struct layout layout = spec->layout[i];
+        if (sum_of(layout.sms, MAX_GPCS) != spec->sm)
+            continue;
+        bool measured = layout.clusters[0];
+        for (int size = 1; !measured && size <= MAX_CLUSTER; size++)
+            for (int gpc = 0; gpc < MAX_GPCS; gpc++)
+                layout.clusters[size - 1] += layout.sms[gpc] / size;
+        spec->layout[kept++] = layout;
+    }
+    spec->layouts = kept;
+}
+
 /* "key=value;key=value": a pair that makes no sense is skipped, the launcher is the one who checks. */
 static void parse(struct spec *spec, const char *text) {
     while (*text) {
@@ -77,6 +133,10 @@ static void parse(struct spec *spec, const char *text) {
                 set_text(spec->name, sizeof spec->name, equals + 1, value);
             else if (key == 6 && !strncmp(text, "driver", 6))
                 set_text(spec->driver, sizeof spec->driver, equals + 1, value);
+            else if (key == 3 && !strncmp(text, "gpc", 3))
+                set_layouts(spec, equals + 1, false);
+            else if (key == 8 && !strncmp(text, "clusters", 8))
+                set_layouts(spec, equals + 1, true);
             else if (value && equals[1] >= '0' && equals[1] <= '9')
                 set_number(spec, text, key, strtoll(equals + 1, NULL, 10));
         }
@@ -133,6 +193,7 @@ void spec_read(struct spec *spec) {
     if (gpu)
         parse(spec, gpu);
     fill_residency(spec);
+    fill_layouts(spec);
     if (!spec->nvml_total)
         spec->nvml_total = spec->total;
     long devices = count ? strtol(count, NULL, 10) : 1;

@@ -4,7 +4,13 @@
 
 #include <stdint.h>
 
-enum { MAX_DEVICES = 64 };
+enum { MAX_DEVICES = 64, MAX_GPCS = 24, MAX_CLUSTER = 16, MAX_LAYOUTS = 4 };
+
+/* One way in which the multiprocessors may be spread over GPCs; chips of one model differ. */
+struct layout {
+    int sms[MAX_GPCS];          /* multiprocessors of each GPC, 0 past the last */
+    int clusters[MAX_CLUSTER];  /* how many clusters of 1, 2, ... 16 blocks can be active at once */
+};
 
 struct spec {
     char name[96];
@@ -23,6 +29,8 @@ struct spec {
     int physical;           /* devices in the machine; CUDA_VISIBLE_DEVICES picks among them */
     int count;              /* devices that the program sees */
     int visible[MAX_DEVICES]; /* program's ordinal -> physical index */
+    struct layout layout[MAX_LAYOUTS]; /* the likely one first */
+    int layouts;
 };
 
 /* Reads HOTBED_PHANTOM_GPU, HOTBED_PHANTOM_COUNT and CUDA_VISIBLE_DEVICES. */

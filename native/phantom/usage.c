@@ -46,15 +46,18 @@ static struct phantom_workspace *next_workspace(void) {
 }
 
 void usage_workspace(enum phantom_library library, const void *address, uint64_t bytes, const uint64_t *alternatives) {
-    if (!address || !bytes)
+    uint64_t most = bytes;
+    for (int i = 0; alternatives && i < PHANTOM_ALTERNATIVES; i++)
+        most = alternatives[i] > most ? alternatives[i] : most;
+    if (!most || (bytes && !address))
         return;
     pthread_mutex_lock(&lock);
     struct phantom_workspace *entry = next_workspace();
     if (entry) {
         *entry = (struct phantom_workspace){.address = (uint64_t)address, .bytes = bytes, .unix_us = now_us(),
                                             .library = library, .device = current_device};
-        if (alternatives)
-            memcpy(entry->alternative_bytes, alternatives, sizeof entry->alternative_bytes);
+        for (int i = 0; i < PHANTOM_ALTERNATIVES; i++)
+            entry->alternative_bytes[i] = alternatives ? alternatives[i] : bytes;
     }
     pthread_mutex_unlock(&lock);
     if (!entry)

@@ -7,7 +7,8 @@
 /* Counts one call into `library`. */
 void usage_call(enum phantom_library library);
 
-/* Notes that the program lent [address, address + bytes) to `library`; `alternatives` may be NULL. */
+/* Notes that the program lent [address, address + bytes) to `library`; `alternatives` may be NULL:
+ * the same bytes under every GPC layout. With 0 bytes an entry is kept only if an alternative wants some. */
 void usage_workspace(enum phantom_library library, const void *address, uint64_t bytes, const uint64_t *alternatives);
 
 /* Keeps a sentence about this run; the same sentence is kept once. Format as printf. */
