@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hotbed.predicting import fit as fit
     from hotbed.replaying import replay as replay
     from hotbed.trace import load_trace as load_trace
     from hotbed.tuning import tune as tune
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "fit": "hotbed.predicting",
     "load_trace": "hotbed.trace",
     "replay": "hotbed.replaying",
     "tune": "hotbed.tuning",

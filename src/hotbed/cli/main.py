@@ -17,6 +17,7 @@ from hotbed.errors import HotbedError
 # A verb's module, and whatever it imports, loads only when that verb is called.
 VERBS = {
     "calibrate": ("hotbed.cli.calibrate", "Measure what driver calls and a context cost on this GPU."),
+    "fit": ("hotbed.cli.fit", "Say what memory a script needs, and which GPUs have it."),
     "gpus": ("hotbed.cli.gpus", "List the GPUs that hotbed knows, and where each figure comes from."),
     "phantom": ("hotbed.cli.phantom", "Run programs on GPUs that are not there."),
     "replay": ("hotbed.cli.replay", "Replay a trace under other settings: peak, driver calls, OOM."),
@@ -27,6 +28,7 @@ VERBS = {
 
 EPILOG = """\b
 Examples:
+  hotbed fit train.py --lr 3e-4
   hotbed tune snapshot.pickle
   hotbed replay snapshot.pickle --settings expandable_segments:True --cap 15GiB
   hotbed settings check "max_split_size_mb:128" --torch 2.9
@@ -62,7 +64,8 @@ def cli() -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Runs the command line and exits: 0 done, 1 the user can fix it, 2 usage or our fault, 130 on Ctrl-C."""
+    """Runs the command line and exits: 0 done, 1 the user can fix it, 2 usage or our fault, 3 the
+    user's program failed, 130 on Ctrl-C."""
     _prepare_streams()
     try:
         code = cli.main(args, prog_name="hotbed", standalone_mode=False)

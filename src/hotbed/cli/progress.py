@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -30,3 +31,24 @@ def replay_progress() -> Iterator[Callable[[Evaluator], None]]:
             )
 
         yield update
+
+
+@contextlib.contextmanager
+def phases() -> Iterator[Callable[[str], None]]:
+    """A line on stderr, when that is a terminal, that says what is being done; it begins with the first call."""
+    console = error_console()
+    status = console.status("") if console.is_terminal else None
+    begun = threading.Event()
+
+    def tell(text: str) -> None:
+        if status is not None:
+            status.update(text)
+            if not begun.is_set():
+                begun.set()
+                status.start()
+
+    try:
+        yield tell
+    finally:
+        if status is not None:
+            status.stop()

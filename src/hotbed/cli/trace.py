@@ -98,8 +98,9 @@ def _page(file: Path, trace: Trace) -> Group:
     from rich.table import Table
     from rich.text import Text
 
+    from hotbed.reporting.bars import curve_bars
     from hotbed.trace.overview import curves, overview
-    from hotbed.trace.wording import bars, rows
+    from hotbed.trace.wording import rows
 
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
@@ -109,5 +110,5 @@ def _page(file: Path, trace: Trace) -> Group:
         table.add_row(name, Text(value))
     top = int(drawn.reserved.max(initial=0))
     for name, curve in (("reserved", drawn.reserved), ("requested", drawn.requested)):
-        table.add_row(f"{name} →", Text(bars(curve, top)))
+        table.add_row(f"{name} →", Text(curve_bars(curve, top)))
     return Group(table, *(Text(f"missing: {sentence}") for sentence in found.missing))

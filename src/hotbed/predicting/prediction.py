@@ -118,6 +118,11 @@ class Prediction:
     other_devices: tuple[tuple[int, int, int], ...] = ()
     """(device, peak allocated, peak reserved) of the lighter devices"""
 
+    @property
+    def program_failed(self) -> bool:
+        """Whether the program came to a bad end of its own: an exception, a signal, an exit status."""
+        return self.ending in ("error", "killed") or (self.ending == "end" and bool(self.script_exit_code))
+
     def to_json(self) -> dict[str, Any]:
         """Plain containers, schema 1: the fields above under their names, and `schema`; ranges are [low, high]."""
         plain = {"schema": SCHEMA, **asdict(self)}

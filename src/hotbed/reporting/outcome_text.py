@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from hotbed.reporting.bars import curve_bars
 from hotbed.units import format_mib, format_size
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hotbed.replaying import Fragmentation, OomPoint, Outcome, Timeline
-
-_BARS = " ▁▂▃▄▅▆▇█"
-_WIDTH = 72
 
 
 def outcome_text(outcome: Outcome) -> RenderableType:
@@ -76,15 +74,8 @@ def _curve(timeline: Timeline) -> str:
     top = max(timeline.reserved_bytes, default=0) or 1
     lines = []
     for name, values in (("reserved ", timeline.reserved_bytes), ("requested", timeline.requested_bytes)):
-        columns = [_highest(values, column) for column in range(_WIDTH)]
-        bars = "".join(_BARS[min(8, round(8 * value / top))] for value in columns)
-        lines.append(f"{name} {bars} {format_mib(max(values, default=0))}")
+        lines.append(f"{name} {curve_bars(values, top)} {format_mib(max(values, default=0))}")
     return "\n".join(lines)
-
-
-def _highest(values: Sequence[int], column: int) -> int:
-    begin, end = column * len(values) // _WIDTH, (column + 1) * len(values) // _WIDTH
-    return max(values[begin : max(end, begin + 1)], default=0)
 
 
 def _fragmentation_table(found: Fragmentation) -> RenderableType:

@@ -1,19 +1,15 @@
-"""Puts an Overview into words, and curves into bars, for people at a terminal."""
+"""Puts an Overview into words, for people at a terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from hotbed.trace.overview import timeline
 from hotbed.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hotbed.trace.overview import Bytes, Overview, Peak
-
-_BARS: Final = " ▁▂▃▄▅▆▇█"
-_WIDTH: Final = 72
+    from hotbed.trace.overview import Overview, Peak
 
 
 def rows(found: Overview) -> Iterator[tuple[str, str]]:
@@ -39,12 +35,6 @@ def rows(found: Overview) -> Iterator[tuple[str, str]]:
     yield "out of memory", str(found.out_of_memory)
     yield "settings", found.settings or "default or unknown"
     yield "torch", found.torch_version or "unknown"
-
-
-def bars(curve: Bytes, top: int) -> str:
-    """`curve` as a row of bars, oldest first; a full bar is `top` bytes."""
-    steps = len(_BARS) - 1
-    return "".join(_BARS[min(steps, value * steps // max(top, 1))] for value in timeline(curve, _WIDTH))
 
 
 def _moment(peak: Peak) -> str:

@@ -10,7 +10,7 @@ from snapshots_made import BASE, MIB, block, entry, loaded, segment, snapshot, t
 
 from hotbed.trace import load_trace
 from hotbed.trace.overview import Peak, curves, overview, timeline
-from hotbed.trace.wording import bars, rows
+from hotbed.trace.wording import rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,8 +76,3 @@ def test_the_words_name_bytes_event_and_moment(data: Path) -> None:
 )
 def test_a_timeline_keeps_the_highest_of_each_stretch(length: int, width: int, expected: list[int]) -> None:
     assert timeline(np.arange(length), width) == expected
-
-
-def test_bars_rise_with_the_curve() -> None:
-    assert bars(np.array([0, 1, 4, 8, 9]), 8) == " ▁▄██"
-    assert bars(np.array([0, 0]), 0) == "  "

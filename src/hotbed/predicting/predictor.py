@@ -1,0 +1,138 @@
+"""Runs programs and predicts from what they did: one model of GPU, one interpreter, as many programs as wanted."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotbed.errors import HotbedError, UsageError
+from hotbed.gpu import Gpu, find_gpu
+from hotbed.predicting.answering import Question, predict
+from hotbed.predicting.capacity import ROOMY_BYTES, roomy
+from hotbed.predicting.prediction import Range
+from hotbed.predicting.running import RunOptions, run, write_trace
+from hotbed.replaying import Replayer
+from hotbed.settings import AllocatorSettings
+from hotbed.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from hotbed.predicting.prediction import Prediction
+    from hotbed.predicting.program import Program
+
+_SETTINGS_NAME = "PYTORCH_CUDA_ALLOC_CONF"
+"""every torch reads this name, and none prefers another to it"""
+
+
+def gpu_of(name: str | Gpu) -> Gpu:
+    """The GPU called `name` in the catalogue, or the card that the calibration file `name` describes."""
+    if isinstance(name, Gpu):
+        return name
+    if name.endswith(".toml") or Path(name).is_file():
+        from hotbed.gpu.calibration import load_gpu
+
+        return load_gpu(Path(name))
+    return find_gpu(name)
+
+
+class Predictor:
+    """Predicts for programs on `gpu`. A context manager: it keeps a process that replays.
+
+    `python` is the interpreter that runs them (None: this one). `cards`: also judge every GPU of the catalogue; `goal`:
+    search settings by it, as in hotbed.tune. `on_phase` is told in words what begins.
+    """
+
+    def __init__(
+        self,
+        gpu: Gpu,
+        options: RunOptions,
+        *,
+        python: str | None = None,
+        cards: bool = True,
+        goal: str | None = None,
+        on_phase: Callable[[str], None] | None = None,
+    ) -> None:
+        self.gpu, self.options, self.python = gpu, options, python
+        self._tell = on_phase or (lambda _: None)
+        self._question = Question(gpu, cards, goal, python)
+        # It imports torch, as the program does: side by side, not one after the other.
+        self._pool = ThreadPoolExecutor(1)
+        self._replayer: Future[Replayer] = self._pool.submit(Replayer, roomy(gpu), python=python)
+
+    def __enter__(self) -> Predictor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._replayer.exception() is None:
+            self._replayer.result().engine.close()
+        self._pool.shutdown()
+
+    def predict(
+        self,
+        program: Program,
+        settings: str | None = None,
+        *,
+        trace_out: Path | None = None,
+        what_it_would_need: bool = True,
+        options: RunOptions | None = None,
+    ) -> Prediction:
+        """Runs `program` once and predicts; a second time with enough memory if it ran out and `what_it_would_need`.
+
+        `settings` None leaves those of the environment. The trace is written to `trace_out`, which must not exist.
+        Raises SettingsError, UsageError, TorchError, PlatformError.
+        """
+        options = options or self.options
+        program = _with_settings(replace(program, python=self.python), settings)
+        failed, found = None, run(program, self.gpu, options)
+        if found.ending == "out_of_memory" and what_it_would_need:
+            failed = found
+            self._tell("out of memory: running again to see what it would need")
+            found = run(program, self.gpu, replace(options, total_bytes=ROOMY_BYTES, echo="none"))
+        self._tell("replaying under the limits of other cards")
+        prediction = predict(program, found, self._question, self._replayer.result, failed)
+        if trace_out is not None and write_trace(found, trace_out):
+            prediction = replace(prediction, trace=str(trace_out))
+        return prediction
+
+    def over_seeds(
+        self, program: Program, settings: str | None, seeds: int, trace_out: Path | None = None
+    ) -> Prediction:
+        """The prediction of the seed that needs most, with a range over all `seeds`.
+
+        Only guesses depend on the seed: a program without any is run once.
+        """
+        first = self.predict(program, settings, trace_out=trace_out)
+        if seeds < 2 or not first.guesses:
+            return first
+        more = [replace(self.options, seed=self.options.seed + number, echo="none") for number in range(1, seeds)]
+        every = [first, *(self.predict(program, settings, options=options) for options in more)]
+        ranges = [found.peak_reserved_range_bytes for found in every]
+        spread = Range(min(one.low for one in ranges), max(one.high for one in ranges))
+        worst = max(every, key=lambda found: found.peak_reserved_bytes)
+        words = f"over {seeds} seeds the reserved peak is {format_size(spread.low)} to {format_size(spread.high)}"
+        return replace(
+            worst,
+            peak_reserved_range_bytes=spread,
+            trace=first.trace,
+            warnings=(*worst.warnings, f"{words}; the figures are those of the largest"),
+            wall_seconds=sum(found.wall_seconds for found in every),
+        )
+
+
+def _with_settings(program: Program, settings: str | None) -> Program:
+    if settings is None:
+        return program
+    AllocatorSettings.parse(settings)
+    return replace(program, environment=(*program.environment, (_SETTINGS_NAME, settings)))
+
+
+def refuse_overwrite(path: Path) -> None:
+    """Raises UsageError if a trace cannot be written to `path`, before a program runs for it."""
+    if path.exists():
+        raise UsageError(f"{path} exists", hint="choose another name, or remove it first")
+    if not path.parent.is_dir():
+        raise HotbedError(f"there is no folder {path.parent}", hint=f"mkdir -p {path.parent}")

@@ -1,0 +1,56 @@
+"""Sentences that a reader of a prediction needs: what it rests on, and what limits it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hotbed.units import MIB, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hotbed.predicting.prediction import StepPeak
+    from hotbed.predicting.script_run import DeviceRun, ScriptRun
+
+_MODEL_WORTH_A_WORD = 256 * MIB
+_GROWTH_WORTH_A_WORD = MIB
+
+_STOPPED = {
+    "time": "stopped by the time limit after {steps} optimizer steps: what would have come later is not in the figures",
+    "host_memory": "stopped by the host memory limit after {steps} optimizer steps: what would have come later is not "
+    "in the figures",
+    "interrupted": "interrupted after {steps} optimizer steps: what would have come later is not in the figures",
+    "killed": "the program was killed after {steps} optimizer steps: what would have come later is not in the figures",
+    "error": "the program failed after {steps} optimizer steps: the figures end there",
+}
+
+
+def warnings_of(run: ScriptRun, heaviest: DeviceRun | None, steps: Sequence[StepPeak]) -> Iterator[str]:
+    """What to know before relying on the figures of `run`; nothing where all is well."""
+    if run.ending in _STOPPED:
+        yield _STOPPED[run.ending].format(steps=run.optimizer_steps)
+    if heaviest is None:
+        yield "the program took no memory from any GPU"
+        return
+    if run.optimizer_steps == 0 and run.ending in ("end", "until", "time", "host_memory", "interrupted"):
+        yield "no optimizer step was seen: gradients and optimizer state are in the figures only as far as the program made them"
+    if heaviest.ooms and run.ending in ("steps", "end", "until"):
+        yield f"the program ran out of memory {heaviest.ooms} times, caught that and went on: with more memory it would do something else"
+    if heaviest.alloc_retries:
+        yield f"the allocator flushed its cache {heaviest.alloc_retries} times to stay within the card: steps are slower near the limit"
+    if heaviest.trace is None:
+        yield "this allocator backend records no history: no categories, no steps, and cards are compared by peaks alone"
+    if run.host_model_bytes >= _MODEL_WORTH_A_WORD:
+        yield (
+            f"the model was built on the CPU first, {format_size(run.host_model_bytes)} of host memory: build it under "
+            'torch.device("cuda") or torch.device("meta") to do without'
+        )
+    yield from _growth(steps)
+
+
+def _growth(steps: Sequence[StepPeak]) -> Iterator[str]:
+    """Live memory that grows with every settled step."""
+    ends = [step.live_at_end_bytes for step in steps if step.phase == "train"][1:]
+    grown = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    if grown and min(grown) >= _GROWTH_WORTH_A_WORD:
+        yield f"live memory grows by {format_size(min(grown))} or more each step: a longer run needs more than this"

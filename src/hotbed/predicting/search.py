@@ -1,0 +1,253 @@
+"""The largest value of a variable with which a program fits, found by running it with several."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from hotbed.errors import UsageError
+
+if TYPE_CHECKING:
+    from hotbed.predicting.prediction import Prediction
+    from hotbed.predicting.script_run import ScriptError
+
+SCHEMA = 1
+SIDE_BY_SIDE = 2
+"""programs that run at the same time"""
+Values = Mapping[str, str]
+Verdict = Literal["fits", "too large", "failed"]
+_RANGE = re.compile(r"([A-Za-z_]\w*)=(\d+)\.\.(\d+)(?::(\d+))?")
+_LIST = re.compile(r"([A-Za-z_]\w*)=(.+)")
+_FAILURES = 3
+"""runs that fail by themselves before the search gives up, as long as none fits"""
+_EXPECTATIONS = 4
+"""how often to look where memory should end, before it is taken to grow unevenly"""
+_SECOND_PLACE = 3
+
+
+@dataclass(frozen=True)
+class Span:
+    """Whole numbers to try for a variable: first, first + step, ... up to last."""
+
+    name: str
+    values: range
+
+    @classmethod
+    def parse(cls, text: str) -> Span:
+        """Reads "b=1..1024" and "b=8..1024:8" (in steps of 8). Raises UsageError."""
+        match = _RANGE.fullmatch(text)
+        values = range(int(match[2]), int(match[3]) + 1, int(match[4] or 1) or 1) if match else range(0)
+        if match is None or not values:
+            raise UsageError(f"{text!r} is no range of values", hint="write it like b=1..1024, or b=8..1024:8")
+        return cls(match[1], values)
+
+
+def parse_choices(text: str) -> tuple[str, tuple[str, ...]]:
+    """Reads "ckpt=0,1". Raises UsageError."""
+    match = _LIST.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{text!r} names no values", hint="write it like ckpt=0,1")
+    return match[1], tuple(dict.fromkeys(match[2].split(",")))
+
+
+def filled(arguments: Sequence[str], values: Values) -> tuple[str, ...]:
+    """`arguments` with {name} replaced for each of `values`; other braces stay."""
+    for name, value in values.items():
+        arguments = [argument.replace(f"{{{name}}}", value) for argument in arguments]
+    return tuple(arguments)
+
+
+def refuse_unused(arguments: Sequence[str], names: Iterable[str]) -> None:
+    """Raises UsageError for a variable that no argument mentions: every run would be the same."""
+    text = " ".join(arguments)
+    for name in names:
+        if f"{{{name}}}" not in text:
+            raise UsageError(
+                f"no argument of the program holds {{{name}}}", hint=f"train.py --batch-size {{{name}}}"
+            )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One run of the program with some values for its variables."""
+
+    values: tuple[tuple[str, str], ...]
+    verdict: Verdict
+    smallest_bytes: int | None
+    """device memory that it needs at least; None where it failed"""
+    peak_reserved_bytes: int
+    peak_allocated_bytes: int
+    device_used_bytes: int
+    error: ScriptError | None
+    wall_seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain containers, with `schema`; the values of the variables as an object."""
+        return {"schema": SCHEMA, **asdict(self), "values": dict(self.values)}
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest value that fits, for one choice of the other variables.
+
+    `value` is None where none that was tried fits; `next_value` the next larger value, which does not fit, None at the
+    end of the range. `notes` say where the answer is not certain, e.g. since a larger value fits again.
+    """
+
+    variable: str
+    choice: tuple[tuple[str, str], ...]
+    value: int | None
+    next_value: int | None
+    notes: tuple[str, ...]
+    probes: tuple[Probe, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain containers, with `schema`; values of variables as objects."""
+        plain = {"schema": SCHEMA, **asdict(self), "choice": dict(self.choice)}
+        plain["probes"] = [probe.to_json() for probe in self.probes]
+        return plain
+
+
+def combinations(choices: Sequence[tuple[str, tuple[str, ...]]]) -> list[tuple[tuple[str, str], ...]]:
+    """Every choice of one value for each variable."""
+    named = [[(name, value) for value in values] for name, values in choices]
+    return [tuple(chosen) for chosen in itertools.product(*named)]
+
+
+def probe_of(values: Values, found: Prediction) -> Probe:
+    """What `found`, a Prediction for the program with `values`, says about them."""
+    failed, asked = found.program_failed, found.fits[0]
+    verdict: Verdict = "failed" if failed else "fits" if found.fits_asked else "too large"
+    return Probe(
+        values=tuple(values.items()),
+        verdict=verdict,
+        smallest_bytes=None if failed or found.ending == "out_of_memory" else asked.smallest_bytes,
+        peak_reserved_bytes=found.peak_reserved_bytes,
+        peak_allocated_bytes=found.peak_allocated_bytes,
+        device_used_bytes=found.device_used_bytes,
+        error=found.error if failed else None,
+        wall_seconds=found.wall_seconds,
+    )
+
+
+def side_by_side(run: Callable[[Values], Probe], many: Sequence[Values]) -> list[Probe]:
+    """Runs the program with each of `many`, SIDE_BY_SIDE at a time."""
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        return list(pool.map(run, many))
+
+
+class Search:
+    """Finds the largest value of `span` that fits, with the other variables at `choice`.
+
+    `capacity_bytes` is the memory of the card: where two runs say how memory grows, it tells where to look.
+    """
+
+    def __init__(
+        self,
+        span: Span,
+        choice: tuple[tuple[str, str], ...],
+        run: Callable[[Values], Probe],
+        capacity_bytes: int,
+    ) -> None:
+        self.span, self.choice, self.run, self.capacity_bytes = span, choice, run, capacity_bytes
+        self.end = len(span.values)
+        self.known: dict[int, Probe] = {}
+        """place in span.values → what was found there"""
+        self.expectations = _EXPECTATIONS
+
+    def largest(self) -> Largest:
+        """Few runs where memory grows evenly with the value, a bisection where it does not.
+
+        It is not taken for granted that what fits is below what does not: two values above the answer are tried.
+        """
+        self._probe((0, min(_SECOND_PLACE, self.end - 1)))
+        while places := self._next():
+            self._probe(places)
+        below, _ = self._bracket()
+        notes: list[str] = []
+        if below >= 0:
+            below = self._checked(below, notes)
+        values = self.span.values
+        return Largest(
+            variable=self.span.name,
+            choice=self.choice,
+            value=values[below] if below >= 0 else None,
+            next_value=values[below + 1] if below + 1 < self.end else None,
+            notes=tuple(notes),
+            probes=tuple(self.known[place] for place in sorted(self.known)),
+        )
+
+    def _probe(self, places: Iterable[int]) -> None:
+        new = [place for place in dict.fromkeys(places) if place not in self.known and place < self.end]
+        values = [dict((*self.choice, (self.span.name, str(self.span.values[place])))) for place in new]
+        self.known |= dict(zip(new, side_by_side(self.run, values), strict=True))
+
+    def _bracket(self) -> tuple[int, int]:
+        """The last place that fits before the first that does not (-1: none), and that one (`end`: none yet).
+
+        A failure of the program itself below anything that fits, with a batch of 1 perhaps, is passed over.
+        """
+        below = -1
+        for place in sorted(self.known):
+            verdict = self.known[place].verdict
+            if verdict == "fits":
+                below = place
+            elif verdict == "too large" or below >= 0:
+                return below, place
+        return below, self.end
+
+    def _next(self) -> list[int]:
+        """Places to try next; none when the answer is known, or nothing but failures was seen."""
+        below, above = self._bracket()
+        failures = sum(probe.verdict == "failed" for probe in self.known.values())
+        if below < 0 and failures >= _FAILURES:
+            return []
+        unknown = [place for place in range(below + 1, above) if place not in self.known]
+        wanted = self._expected(below, above) or _doubled(above, self.end, self.known)
+        return [place for place in wanted if place in unknown] or _thirds(unknown)
+
+    def _expected(self, below: int, above: int) -> list[int]:
+        """The last place that should fit if memory grows evenly, by the two largest runs that fit, and the next."""
+        fitting = [place for place in sorted(self.known) if self.known[place].verdict == "fits" and place <= below]
+        if len(fitting) < 2 or not self.expectations:
+            return []
+        first, second = fitting[-2:]
+        least, more = self.known[first].smallest_bytes, self.known[second].smallest_bytes
+        if least is None or more is None or more <= least:
+            return []
+        self.expectations -= 1
+        room = self.capacity_bytes - more
+        place = second + int(room * (second - first) / (more - least))
+        place = min(max(place, below + 1), above - 1)
+        return [place, min(place + 1, above - 1)]
+
+    def _checked(self, below: int, notes: list[str]) -> int:
+        """Tries the next values above: where one of them fits, memory does not simply grow with the value."""
+        while True:
+            self._probe((below + 1, below + 2))
+            larger = [place for place, probe in self.known.items() if place > below and probe.verdict == "fits"]
+            if not larger:
+                return below
+            name, gap = self.span.name, self.span.values[below + 1]
+            below = max(larger)
+            notes.append(
+                f"{name}={gap} does not fit, {name}={self.span.values[below]} does: memory does not simply grow with {name}"
+            )
+
+
+def _doubled(above: int, end: int, known: Iterable[int]) -> list[int]:
+    """While nothing is known not to fit: twice and four times as far."""
+    if above < end:
+        return []
+    last = max(known)
+    return [min(2 * last + 1, end - 1), min(4 * last + 3, end - 1)]
+
+
+def _thirds(places: Sequence[int]) -> list[int]:
+    """Those that cut `places` into three equal parts."""
+    count = len(places)
+    return [places[index] for index in sorted({count // 3, 2 * count // 3})] if count else []

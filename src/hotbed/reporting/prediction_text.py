@@ -1,0 +1,212 @@
+"""Text of a prediction: does it fit, who holds the memory, which cards would do, and how far to trust it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from hotbed.reporting.bars import share_bar
+from hotbed.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from hotbed.predicting.prediction import GpuFit, Prediction, StepPeak
+    from hotbed.predicting.script_run import Read
+
+_BAR_WIDTH = 32
+_READS_SHOWN = 6
+_CARDS_SHOWN = 8
+
+
+def prediction_text(found: Prediction) -> RenderableType:
+    """One screen: verdict, peaks, categories, steps, cards, and what the answer rests on."""
+    parts: list[RenderableType] = [
+        Text(_verdict(found), style="bold" if found.fits_asked and not found.program_failed else "bold red"),
+        _figures(found),
+    ]
+    for part in (_categories(found), _steps(found), _cards(found)):
+        if part is not None:
+            parts += [Text(""), part]
+    remarks = [*_remarks(found)]
+    if remarks:
+        parts += [Text(""), *(Text(remark) for remark in remarks)]
+    return Group(*parts, Text(""), Text(_next(found), no_wrap=True, overflow="ignore"))
+
+
+def predictions_text(every: Sequence[Prediction]) -> Table:
+    """Several predictions of one program side by side, the first as the base."""
+    table = Table(title=f"{every[0].program} on {every[0].gpu}", title_justify="left", title_style="", box=None)
+    for heading in ("torch", "settings", "peak live", "peak reserved", "against first", "device used", "verdict"):
+        table.add_column(heading, justify="left" if heading in ("torch", "settings", "verdict") else "right")
+    base = every[0].peak_reserved_bytes or 1
+    for found in every:
+        verdict = "failed" if found.program_failed else "fits" if found.fits_asked else "DOES NOT FIT"
+        table.add_row(
+            found.torch_version,
+            found.settings.replace(",", ", ") or "(default)",
+            format_size(found.peak_allocated_bytes),
+            format_size(found.peak_reserved_bytes),
+            f"{100 * (found.peak_reserved_bytes / base - 1):+.1f} %",
+            format_size(found.device_used_bytes),
+            verdict,
+        )
+    return table
+
+
+def _verdict(found: Prediction) -> str:
+    card = found.fits[0]
+    total = format_size(card.total_bytes)
+    if found.program_failed:
+        why = f"{found.error.type}: {found.error.message.splitlines()[0]}" if found.error and found.error.message else ""
+        status = f"exit status {found.script_exit_code}" if found.script_exit_code else "by a signal"
+        return f"the program failed ({why or status}); up to then"
+    if not found.fits_asked:
+        return f"does not fit {card.gpu}: needs {format_size(card.smallest_bytes)}, has {total}"
+    if found.device_used_bytes > card.total_bytes:
+        return f"fits {card.gpu}, but only just: {total}, the cache flushed {card.alloc_retries} times"
+    free = format_size(card.total_bytes - found.device_used_bytes)
+    return f"fits {card.gpu}: {format_size(found.device_used_bytes)} of {total} used at the peak, {free} free"
+
+
+def _figures(found: Prediction) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(overflow="fold")
+    spread = found.peak_reserved_range_bytes
+    between = f"{format_size(spread.low)} to {format_size(spread.high)}, by what is not known of the card"
+    held = ", ".join(f"{what} {format_size(size)}" for what, size in found.overhead.parts)
+    estimated = f" (as on {found.overhead.measured_on})" if found.overhead.estimated else ""
+    table.add_row("peak live", format_size(found.peak_allocated_bytes), "")
+    table.add_row(
+        "peak reserved",
+        format_size(found.peak_reserved_bytes),
+        between if spread.low != spread.high else found.settings or "default settings",
+    )
+    table.add_row("device used", format_size(found.device_used_bytes), f"reserved + {held}{estimated}")
+    table.add_row("host memory", format_size(found.host_peak_bytes), "")
+    for device, _, reserved in found.other_devices:
+        table.add_row(f"cuda:{device}", format_size(reserved), "reserved; the figures above are of the fullest GPU")
+    return table
+
+
+def _categories(found: Prediction) -> Table | None:
+    if not found.by_category:
+        return None
+    table = Table(title="At the peak of live memory", title_justify="left", title_style="", box=None, pad_edge=False)
+    for heading in ("held by", "at the peak", "", "at most"):
+        table.add_column(heading, justify="left" if heading in ("held by", "") else "right", no_wrap=True)
+    whole = found.peak_allocated_bytes
+    for category in found.by_category:
+        table.add_row(
+            category.category,
+            format_size(category.at_peak_bytes),
+            share_bar(category.at_peak_bytes, whole, _BAR_WIDTH),
+            format_size(category.peak_bytes),
+        )
+    return table
+
+
+def _steps(found: Prediction) -> Table | None:
+    rows = [*_chosen_steps(found.steps)]
+    if not rows:
+        return None
+    table = Table(box=None, pad_edge=False)
+    for heading in ("stretch", "peak live", "peak reserved", "live at its end"):
+        table.add_column(heading, justify="left" if heading == "stretch" else "right", no_wrap=True)
+    for name, step in rows:
+        table.add_row(
+            name,
+            format_size(step.peak_allocated_bytes),
+            format_size(step.peak_reserved_bytes),
+            format_size(step.live_at_end_bytes),
+        )
+    return table
+
+
+def _chosen_steps(steps: Sequence[StepPeak]) -> Iterator[tuple[str, StepPeak]]:
+    """Set-up, the first step, the heaviest of the others, the heaviest evaluation."""
+    by_phase = {phase: [step for step in steps if step.phase == phase] for phase in ("setup", "train", "eval")}
+    if by_phase["setup"]:
+        yield "set-up", _heaviest(by_phase["setup"])
+    first, later = by_phase["train"][:1], by_phase["train"][1:]
+    if first:
+        yield "first step", first[0]
+    if later:
+        yield f"later steps ({len(later)})", _heaviest(later)
+    if by_phase["eval"]:
+        yield "evaluation", _heaviest(by_phase["eval"])
+
+
+def _heaviest(steps: Sequence[StepPeak]) -> StepPeak:
+    return max(steps, key=lambda step: step.peak_allocated_bytes)
+
+
+def _cards(found: Prediction) -> Table | None:
+    if len(found.fits) < 2:
+        return None
+    recommended = found.recommended_settings
+    table = Table(box=None, pad_edge=False)
+    table.add_column("GPU", no_wrap=True)
+    table.add_column("memory", justify="right", no_wrap=True)
+    table.add_column("needs at least", justify="right", no_wrap=True)
+    table.add_column("default" if not found.settings else "these settings", no_wrap=True)
+    if recommended:
+        table.add_column(recommended.replace(",", ", "), overflow="fold")
+    for card in _shown(found.fits):
+        row = [
+            card.gpu.removeprefix("NVIDIA "),
+            format_size(card.total_bytes),
+            format_size(card.smallest_bytes) + (" ~" if card.estimated else ""),
+            _room(card.fits, card.headroom_bytes, card.alloc_retries),
+        ]
+        if recommended:
+            row.append(_room(bool(card.fits_with_recommended), card.recommended_headroom_bytes or 0, 0))
+        table.add_row(*row)
+    return table
+
+
+def _shown(fits: Sequence[GpuFit]) -> list[GpuFit]:
+    """The asked card, and of the others those around the point where it begins to fit."""
+    asked, others = fits[0], list(fits[1:])
+    begins = next((place for place, card in enumerate(others) if card.fits), len(others))
+    first = max(0, min(begins - _CARDS_SHOWN // 2, len(others) - _CARDS_SHOWN + 1))
+    return [asked, *others[first : first + _CARDS_SHOWN - 1]]
+
+
+def _room(fits: bool, headroom_bytes: int, retries: int) -> str:
+    if not fits:
+        return f"no, lacks {format_size(-headroom_bytes)}"
+    return f"fits, {format_size(headroom_bytes)} to spare" + (f", {retries} flushes" if retries else "")
+
+
+def _remarks(found: Prediction) -> Iterator[str]:
+    for warning in found.warnings:
+        yield f"note: {warning}"
+    if found.guesses:
+        yield f"rests on guesses: the program reads {len(found.guesses)} values that no phantom can know, and was told"
+        yield from (f"  {_guess(read)}" for read in found.guesses[:_READS_SHOWN])
+        if len(found.guesses) > _READS_SHOWN:
+            yield f"  and {len(found.guesses) - _READS_SHOWN} more (--json lists all)"
+    for sentence in found.not_modelled:
+        yield f"not modelled: {sentence}"
+    if any(card.estimated for card in found.fits[1:]):
+        yield f"~ estimate: the program ran as on {found.gpu}; other architectures choose other workspaces"
+
+
+def _guess(read: Read) -> str:
+    times = f", {read.count} times" if read.count > 1 else ""
+    return f"{read.answer} for {read.operation} at {read.where}{times}"
+
+
+def _next(found: Prediction) -> str:
+    ran = f"{found.optimizer_steps} optimizer steps in {found.wall_seconds:.1f} s with torch {found.torch_version}"
+    if found.trace is None:
+        return ran
+    return f"{ran}; trace: {found.trace}\nnext: hotbed tune {found.trace}"
