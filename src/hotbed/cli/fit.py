@@ -73,6 +73,7 @@ def command(**options: Any) -> int:
     PROGRAM is a Python script, with -m a module, or - for stdin; it runs unmodified. Options stand before it, what
     follows is its own. Exit status: 0 it fits, 1 it does not, 3 the program failed.
     """
-    from hotbed.cli.fitting import Request, answer
+    from hotbed.cli.fit_request import Request
+    from hotbed.cli.fitting import answer
 
     return answer(Request(**options))

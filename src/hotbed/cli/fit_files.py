@@ -17,7 +17,7 @@ from hotbed.settings import NEWEST, installed_torch
 from hotbed.settings.toml import FILE_NAME, NeedsSection, find_file, load, settings_in_force, write_needs
 
 if TYPE_CHECKING:
-    from hotbed.cli.fitting import Request
+    from hotbed.cli.fit_request import Request
     from hotbed.gpu import Gpu
     from hotbed.predicting import Prediction
 

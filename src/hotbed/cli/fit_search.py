@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hotbed.cli import fitting
 from hotbed.cli.printer import note, print_json, show
 from hotbed.cli.progress import phases
 from hotbed.errors import UsageError
@@ -26,14 +24,14 @@ from hotbed.predicting.search import (
 from hotbed.reporting.search_text import largest_text, probes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from hotbed.cli.fitting import Request
+    from hotbed.cli.fit_request import Request
     from hotbed.gpu import Gpu
-    from hotbed.predicting import Program
+    from hotbed.predicting import Program, RunOptions
 
 
-def answer(request: Request, program: Program, gpu: Gpu, settings: str | None) -> int:
+def answer(request: Request, options: RunOptions, program: Program, gpu: Gpu, settings: str | None) -> int:
     """Fills in the variables, prints what was found, and returns the exit status."""
     span = Span.parse(request.largest) if request.largest else None
     choices = [parse_choices(text) for text in request.vary]
@@ -43,7 +41,6 @@ def answer(request: Request, program: Program, gpu: Gpu, settings: str | None) -
     refuse_unused(program.arguments, names)
     chosen = combinations(choices)
     python = request.pythons[0] if request.pythons else None
-    options = fitting.run_options(request, quiet=True)
     with phases() as tell, Predictor(gpu, options, python=python, cards=False) as predictor:
 
         def run(values: Mapping[str, str]) -> Probe:
@@ -90,5 +87,8 @@ def _show_first_failure(probes: list[Probe]) -> None:
     failed = [probe for probe in probes if probe.error]
     if failed and failed[0].error:
         values = ", ".join(f"{name}={value}" for name, value in failed[0].values)
-        note(f"the program failed with {values}" + (f", and {len(failed) - 1} times more" if failed[1:] else ""))
+        note(
+            f"the program failed with {values}"
+            + (f", and {len(failed) - 1} times more" if failed[1:] else "")
+        )
         note(failed[0].error.traceback)

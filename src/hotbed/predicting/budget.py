@@ -33,9 +33,7 @@ class Growth:
 
     def __str__(self) -> str:
         name = self.figure.removesuffix("_bytes").replace("_", " ")
-        return (
-            f"{name} {format_mib(self.found_bytes)}, budget {format_mib(self.budget_bytes)} ({self.percent:+.1f} %)"
-        )
+        return f"{name} {format_mib(self.found_bytes)}, budget {format_mib(self.budget_bytes)} ({self.percent:+.1f} %)"
 
 
 def against_budget(path: Path, found: Prediction) -> list[Growth]:
@@ -46,7 +44,8 @@ def against_budget(path: Path, found: Prediction) -> list[Growth]:
     entry = _read(path).get(_key(found))
     if entry is None:
         raise HotbedError(
-            f"{path} has no budget for {_key(found)!r}", hint="add it with --update-budget and commit the file"
+            f"{path} has no budget for {_key(found)!r}",
+            hint="add it with --update-budget and commit the file",
         )
     return [Growth(figure, entry[figure], getattr(found, figure)) for figure in _FIGURES]
 
@@ -66,14 +65,20 @@ def _key(found: Prediction) -> str:
 def _read(path: Path) -> dict[str, dict[str, int]]:
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
-        entries = raw["budgets"] if raw["schema"] == SCHEMA else None
-        valid = isinstance(entries, dict) and all(
-            isinstance(entry[figure], int) for entry in entries.values() for figure in _FIGURES
-        )
     except FileNotFoundError:
         raise HotbedError(f"there is no budget file {path}", hint="make it with --update-budget") from None
-    except (ValueError, KeyError, TypeError):
-        valid = False
-    if not valid:
-        raise HotbedError(f"{path} is no budget file of hotbed fit, schema {SCHEMA}", hint="make it anew with --update-budget")
-    return dict(entries)
+    except ValueError:
+        raw = None
+    try:
+        entries = {
+            key: {figure: int(entry[figure]) for figure in _FIGURES} for key, entry in raw["budgets"].items()
+        }
+        known = raw["schema"] == SCHEMA
+    except (AttributeError, KeyError, TypeError, ValueError):
+        known = False
+    if not known:
+        raise HotbedError(
+            f"{path} is no budget file of hotbed fit, schema {SCHEMA}",
+            hint="remove it and use --update-budget",
+        )
+    return entries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,9 +39,7 @@ def variants(trace: Trace, workspaces: Sequence[Workspace]) -> list[Trace]:
     return list(made.values())
 
 
-def _changed(
-    trace: Trace, owner: npt.NDArray[np.int64], changes: Sequence[tuple[int, int]]
-) -> Trace:
+def _changed(trace: Trace, owner: npt.NDArray[np.int64], changes: Sequence[tuple[int, int]]) -> Trace:
     """`trace` with other sizes, in bytes, for the allocations of some events; 0 leaves one out."""
     size = np.full(len(owner), NONE, np.int64)
     for event, wanted in changes:
@@ -53,5 +51,6 @@ def _changed(
 
 
 def _rows(events: Events, kept: npt.NDArray[np.bool_]) -> Events:
-    columns = {field.name: getattr(events, field.name) for field in fields(events)}
-    return Events(**{name: None if column is None else column[kept] for name, column in columns.items()})
+    columns: dict[str, Any] = {field.name: getattr(events, field.name) for field in fields(events)}
+    rows: dict[str, Any] = {name: column[kept] for name, column in columns.items() if column is not None}
+    return replace(events, **rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotbed.errors import HotbedError, UsageError
@@ -20,6 +19,7 @@ from hotbed.units import format_size
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
+    from pathlib import Path
 
     from hotbed.predicting.prediction import Prediction
     from hotbed.predicting.program import Program
@@ -32,10 +32,6 @@ def gpu_of(name: str | Gpu) -> Gpu:
     """The GPU called `name` in the catalogue, or the card that the calibration file `name` describes."""
     if isinstance(name, Gpu):
         return name
-    if name.endswith(".toml") or Path(name).is_file():
-        from hotbed.gpu.calibration import load_gpu
-
-        return load_gpu(Path(name))
     return find_gpu(name)
 
 
@@ -108,12 +104,16 @@ class Predictor:
         first = self.predict(program, settings, trace_out=trace_out)
         if seeds < 2 or not first.guesses:
             return first
-        more = [replace(self.options, seed=self.options.seed + number, echo="none") for number in range(1, seeds)]
+        more = [
+            replace(self.options, seed=self.options.seed + number, echo="none") for number in range(1, seeds)
+        ]
         every = [first, *(self.predict(program, settings, options=options) for options in more)]
         ranges = [found.peak_reserved_range_bytes for found in every]
         spread = Range(min(one.low for one in ranges), max(one.high for one in ranges))
         worst = max(every, key=lambda found: found.peak_reserved_bytes)
-        words = f"over {seeds} seeds the reserved peak is {format_size(spread.low)} to {format_size(spread.high)}"
+        words = (
+            f"over {seeds} seeds the reserved peak is {format_size(spread.low)} to {format_size(spread.high)}"
+        )
         return replace(
             worst,
             peak_reserved_range_bytes=spread,

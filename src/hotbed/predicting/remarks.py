@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from hotbed.units import MIB, format_size
@@ -51,6 +52,6 @@ def warnings_of(run: ScriptRun, heaviest: DeviceRun | None, steps: Sequence[Step
 def _growth(steps: Sequence[StepPeak]) -> Iterator[str]:
     """Live memory that grows with every settled step."""
     ends = [step.live_at_end_bytes for step in steps if step.phase == "train"][1:]
-    grown = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    grown = [after - before for before, after in itertools.pairwise(ends)]
     if grown and min(grown) >= _GROWTH_WORTH_A_WORD:
         yield f"live memory grows by {format_size(min(grown))} or more each step: a longer run needs more than this"

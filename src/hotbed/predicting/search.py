@@ -42,7 +42,9 @@ class Span:
         match = _RANGE.fullmatch(text)
         values = range(int(match[2]), int(match[3]) + 1, int(match[4] or 1) or 1) if match else range(0)
         if match is None or not values:
-            raise UsageError(f"{text!r} is no range of values", hint="write it like b=1..1024, or b=8..1024:8")
+            raise UsageError(
+                f"{text!r} is no range of values", hint="write it like b=1..1024, or b=8..1024:8"
+            )
         return cls(match[1], values)
 
 
@@ -212,7 +214,9 @@ class Search:
 
     def _expected(self, below: int, above: int) -> list[int]:
         """The last place that should fit if memory grows evenly, by the two largest runs that fit, and the next."""
-        fitting = [place for place in sorted(self.known) if self.known[place].verdict == "fits" and place <= below]
+        fitting = [
+            place for place in sorted(self.known) if self.known[place].verdict == "fits" and place <= below
+        ]
         if len(fitting) < 2 or not self.expectations:
             return []
         first, second = fitting[-2:]
@@ -229,7 +233,9 @@ class Search:
         """Tries the next values above: where one of them fits, memory does not simply grow with the value."""
         while True:
             self._probe((below + 1, below + 2))
-            larger = [place for place, probe in self.known.items() if place > below and probe.verdict == "fits"]
+            larger = [
+                place for place, probe in self.known.items() if place > below and probe.verdict == "fits"
+            ]
             if not larger:
                 return below
             name, gap = self.span.name, self.span.values[below + 1]

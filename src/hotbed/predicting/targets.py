@@ -47,9 +47,7 @@ def _callable(function: Callable[[], object], arguments: tuple[str, ...], python
         return _from_main(function, name, arguments, python)
     folder = _import_folder(module)
     path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return Program(
-        "callable", f"{module}:{name}", arguments, python, environment=(("PYTHONPATH", path),)
-    )
+    return Program("callable", f"{module}:{name}", arguments, python, environment=(("PYTHONPATH", path),))
 
 
 def _refuse(function: Callable[[], object], name: str) -> None:
@@ -60,7 +58,9 @@ def _refuse(function: Callable[[], object], name: str) -> None:
         raise UsageError(f"{name} is defined inside a function: a fresh process cannot import it", hint=_HINT)
     if not inspect.isfunction(function):
         kind = type(function).__name__
-        raise UsageError(f"{name} is a {kind}, not a plain function: a fresh process has no such object", hint=_HINT)
+        raise UsageError(
+            f"{name} is a {kind}, not a plain function: a fresh process has no such object", hint=_HINT
+        )
     required = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -102,7 +102,7 @@ def _attributes(function: Callable[[], object]) -> set[str]:
     """Names that the code uses as attributes: getclosurevars takes them for unbound globals."""
     import dis
 
-    code = function.__code__  # type: ignore[attr-defined]
+    code = function.__code__
     loads = {
         instruction.argval
         for instruction in dis.get_instructions(code)

@@ -41,8 +41,18 @@ def prediction_text(found: Prediction) -> RenderableType:
 
 def predictions_text(every: Sequence[Prediction]) -> Table:
     """Several predictions of one program side by side, the first as the base."""
-    table = Table(title=f"{every[0].program} on {every[0].gpu}", title_justify="left", title_style="", box=None)
-    for heading in ("torch", "settings", "peak live", "peak reserved", "against first", "device used", "verdict"):
+    table = Table(
+        title=f"{every[0].program} on {every[0].gpu}", title_justify="left", title_style="", box=None
+    )
+    for heading in (
+        "torch",
+        "settings",
+        "peak live",
+        "peak reserved",
+        "against first",
+        "device used",
+        "verdict",
+    ):
         table.add_column(heading, justify="left" if heading in ("torch", "settings", "verdict") else "right")
     base = every[0].peak_reserved_bytes or 1
     for found in every:
@@ -63,7 +73,11 @@ def _verdict(found: Prediction) -> str:
     card = found.fits[0]
     total = format_size(card.total_bytes)
     if found.program_failed:
-        why = f"{found.error.type}: {found.error.message.splitlines()[0]}" if found.error and found.error.message else ""
+        why = (
+            f"{found.error.type}: {found.error.message.splitlines()[0]}"
+            if found.error and found.error.message
+            else ""
+        )
         status = f"exit status {found.script_exit_code}" if found.script_exit_code else "by a signal"
         return f"the program failed ({why or status}); up to then"
     if not found.fits_asked:
@@ -92,14 +106,18 @@ def _figures(found: Prediction) -> Table:
     table.add_row("device used", format_size(found.device_used_bytes), f"reserved + {held}{estimated}")
     table.add_row("host memory", format_size(found.host_peak_bytes), "")
     for device, _, reserved in found.other_devices:
-        table.add_row(f"cuda:{device}", format_size(reserved), "reserved; the figures above are of the fullest GPU")
+        table.add_row(
+            f"cuda:{device}", format_size(reserved), "reserved; the figures above are of the fullest GPU"
+        )
     return table
 
 
 def _categories(found: Prediction) -> Table | None:
     if not found.by_category:
         return None
-    table = Table(title="At the peak of live memory", title_justify="left", title_style="", box=None, pad_edge=False)
+    table = Table(
+        title="At the peak of live memory", title_justify="left", title_style="", box=None, pad_edge=False
+    )
     for heading in ("held by", "at the peak", "", "at most"):
         table.add_column(heading, justify="left" if heading in ("held by", "") else "right", no_wrap=True)
     whole = found.peak_allocated_bytes
@@ -132,7 +150,9 @@ def _steps(found: Prediction) -> Table | None:
 
 def _chosen_steps(steps: Sequence[StepPeak]) -> Iterator[tuple[str, StepPeak]]:
     """Set-up, the first step, the heaviest of the others, the heaviest evaluation."""
-    by_phase = {phase: [step for step in steps if step.phase == phase] for phase in ("setup", "train", "eval")}
+    by_phase = {
+        phase: [step for step in steps if step.phase == phase] for phase in ("setup", "train", "eval")
+    }
     if by_phase["setup"]:
         yield "set-up", _heaviest(by_phase["setup"])
     first, later = by_phase["train"][:1], by_phase["train"][1:]

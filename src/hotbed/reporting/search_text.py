@@ -54,7 +54,9 @@ def probes_text(gpu: str, total_bytes: int, probes: Sequence[Probe]) -> Table:
 def _answer(found: Largest, gpu: str) -> str:
     if found.value is None:
         return f"no {found.variable} that was tried fits {gpu}"
-    beyond = f"; {found.next_value} does not fit" if found.next_value is not None else ", the end of the range"
+    beyond = (
+        f"; {found.next_value} does not fit" if found.next_value is not None else ", the end of the range"
+    )
     return f"{found.variable}={found.value} fits {gpu}{beyond}"
 
 
