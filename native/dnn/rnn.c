@@ -137,10 +137,11 @@ static int estimate(void *descriptor, int mode, void *data, size_t *work, size_t
     int (*read)(void *, int *, int *, int *, int *, int *, int, int *, void *) =
         (int (*)(void *, int *, int *, int *, int *, int *, int, int *, void *))real_function(
             "cudnnGetRNNDataDescriptor");
-    int element, layout, longest, batch, features;
+    int element, layout, longest, batch, features, length;
+    double fill;
     struct rnn rnn;
     if (!read || read_rnn(descriptor, &rnn) ||
-        read(data, &element, &layout, &longest, &batch, &features, 0, NULL, NULL))
+        read(data, &element, &layout, &longest, &batch, &features, 1, &length, &fill))
         return DNN_BAD_PARAM;
     size_t step = (size_t)batch * (size_t)rnn.hidden * (size_t)rnn.directions;
     size_t all = step * (size_t)longest * (size_t)rule_element_bytes(rnn.element);
@@ -155,10 +156,14 @@ PHANTOM_API int cudnnGetRNNTempSpaceSizes(void *handle, void *descriptor, int mo
     int (*function)(void *, void *, int, void *, size_t *, size_t *) =
         (int (*)(void *, void *, int, void *, size_t *, size_t *))real_function("cudnnGetRNNTempSpaceSizes");
     void *stand_in = properties_handle();
-    size_t work_bytes = SIZE_MAX, reserve_bytes = 0;
-    int failed = !function || !stand_in ||
-                 function(stand_in, descriptor, mode, data, &work_bytes, &reserve_bytes) || work_bytes == SIZE_MAX;
-    int status = failed ? estimate(descriptor, mode, data, &work_bytes, &reserve_bytes) : DNN_SUCCESS;
+    size_t work_bytes = SIZE_MAX, reserve_bytes = SIZE_MAX;
+    /* It writes the sizes, then looks for the card and fails: the sizes are right all the same. */
+    if (function && stand_in)
+        function(stand_in, descriptor, mode, data, &work_bytes, &reserve_bytes);
+    if (reserve_bytes == SIZE_MAX && mode != TRAINING)
+        reserve_bytes = 0;
+    int known = work_bytes != SIZE_MAX && reserve_bytes != SIZE_MAX;
+    int status = known ? DNN_SUCCESS : estimate(descriptor, mode, data, &work_bytes, &reserve_bytes);
     if (!status && work)
         *work = work_bytes;
     if (!status && reserve)

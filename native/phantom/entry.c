@@ -68,3 +68,13 @@ PHANTOM_API int cuGetProcAddress(const char *name, void **out, int version, uint
     (void)flags;
     return resolve(name, out, (unsigned)version, NULL);
 }
+
+/* Private tables of the driver: a runtime that is linked into a library asks for them at its start, and works without
+ * them as far as anything works without a card. */
+PHANTOM_API int cuGetExportTable(const void **out, const void *uuid) {
+    (void)uuid;
+    if (!out)
+        return INVALID_VALUE;
+    *out = NULL;
+    return NOT_FOUND;
+}
