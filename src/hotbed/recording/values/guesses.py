@@ -1,0 +1,170 @@
+"""What unknown values are taken for: results of operations on unknown tensors, and reads of them.
+
+Every choice keeps a program going: numbers are 1 (so that logarithms and divisions work), conditions are False, checks
+for NaN and infinity pass, indices are valid, a mask selects half of its elements.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from .shadows import MOST_ELEMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Guess(NamedTuple):
+    """For each result in turn a CPU tensor, a number for all elements or None; and the guess in words."""
+
+    results: tuple[Any, ...]
+    answer: str
+
+
+def generator(lineage: int, seed: int) -> torch.Generator:
+    """Draws the same for what was computed in the same way: a checkpoint that is recomputed must agree with itself."""
+    return torch.Generator().manual_seed(hash((lineage, seed)) & (1 << 62) - 1)
+
+
+def read_answer(dtype: torch.dtype) -> tuple[bool | int | float, str]:
+    """The value that an unknown element reads as, and its words."""
+    if dtype == torch.bool:
+        return False, "False"
+    return (1.0, "1.0") if dtype.is_floating_point or dtype.is_complex else (1, "1")
+
+
+def half(count: int) -> int:
+    """How many of `count` elements an unknown mask selects: never none of some."""
+    return (count + 1) // 2
+
+
+def chosen_half(count: int, source: torch.Generator) -> torch.Tensor:
+    """Sorted indices of half of `count` elements."""
+    return torch.randperm(count, generator=source, device="cpu")[: half(count)].sort().values
+
+
+def distinct(shape: Sequence[int], below: int, source: torch.Generator) -> torch.Tensor:
+    """Indices below `below`, different along the last dimension of `shape`, in random order."""
+    *rows, count = shape
+    if below * math.prod(rows) <= 4 * MOST_ELEMENTS:
+        return torch.rand((*rows, below), generator=source, device="cpu").argsort(-1)[..., :count]
+    # Too many to shuffle: evenly spread from a random start.
+    start = torch.randint(below, (*rows, 1), generator=source, device="cpu")
+    return (start + torch.arange(count, device="cpu") * (below // max(1, count))) % below
+
+
+def _index_along(dim: int | None, tensor: torch.Tensor) -> int:
+    size: int = tensor.numel() if dim is None or not tensor.dim() else tensor.shape[dim]
+    return max(1, size)
+
+
+def _words(below: int) -> str:
+    return f"random index below {below}"
+
+
+def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str, default: Any) -> Any:
+    return args[place] if len(args) > place else kwargs.get(name, default)
+
+
+def _arg_extreme(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+    below = _index_along(_argument(args, kwargs, 1, "dim", None), args[0])
+    return Guess((torch.randint(below, outs[0].shape, generator=source, device="cpu"),), _words(below))
+
+
+def _values_and_index(place: int) -> Callable[..., Guess]:
+    def guess(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+        below = _index_along(_argument(args, kwargs, place, "dim", -1), args[0])
+        return Guess(
+            (None, torch.randint(below, outs[1].shape, generator=source, device="cpu")), _words(below)
+        )
+
+    return guess
+
+
+def _ordered(place: int) -> Callable[..., Guess]:
+    def guess(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+        dim, index = _argument(args, kwargs, place, "dim", -1), outs[1]
+        below = _index_along(dim, args[0])
+        if not index.dim() or not isinstance(dim, int):
+            return Guess((None, torch.zeros_like(index, device="cpu")), _words(below))
+        shape = list(torch.empty(index.shape, device="meta").movedim(dim, -1).shape)
+        return Guess((None, distinct(shape, below, source).movedim(-1, dim)), _words(below))
+
+    return guess
+
+
+def _multinomial(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+    below = args[0].shape[-1]
+    if _argument(args, kwargs, 2, "replacement", False):
+        return Guess((torch.randint(below, outs[0].shape, generator=source, device="cpu"),), _words(below))
+    return Guess((distinct(outs[0].shape, below, source),), _words(below))
+
+
+def _count(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess | None:
+    if args[0].dtype != torch.bool:
+        return None
+    each = args[0].numel() // max(1, outs[0].numel())
+    return Guess((half(each),), f"half of {each} elements")
+
+
+def _finite(value: bool) -> Callable[..., Guess]:
+    def guess(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+        return Guess((value,), "no value is NaN or infinite")
+
+    return guess
+
+
+def _compare(value: bool) -> Callable[..., Guess | None]:
+    """`x == inf` and `x == x` are how torch asks whether a number is finite; `value` answers the second."""
+
+    def guess(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess | None:
+        other = args[1]
+        if isinstance(other, float) and math.isinf(other):
+            return Guess((not value,), "no value is NaN or infinite")
+        if isinstance(other, torch.Tensor) and (other is args[0] or _same(other, args[0])):
+            return Guess((value,), "no value is NaN or infinite")
+        return None
+
+    return guess
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(a.data_ptr() == b.data_ptr() and a.stride() == b.stride() and a.shape == b.shape)
+
+
+_RULES: dict[str, Callable[..., Guess | None]] = {
+    "aten::argmax": _arg_extreme,
+    "aten::argmin": _arg_extreme,
+    "aten::max.dim": _values_and_index(1),
+    "aten::min.dim": _values_and_index(1),
+    "aten::median.dim": _values_and_index(1),
+    "aten::nanmedian.dim": _values_and_index(1),
+    "aten::mode": _values_and_index(1),
+    "aten::kthvalue": _values_and_index(2),
+    "aten::topk": _ordered(2),
+    "aten::sort": _ordered(1),
+    "aten::sort.stable": _ordered(2),
+    "aten::multinomial": _multinomial,
+    "aten::sum": _count,
+    "aten::sum.dim_IntList": _count,
+    "aten::isnan": _finite(False),
+    "aten::eq.Scalar": _compare(True),
+    "aten::eq.Tensor": _compare(True),
+    "aten::ne.Scalar": _compare(False),
+    "aten::ne.Tensor": _compare(False),
+}
+
+
+def guess(
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    outs: list[torch.Tensor],
+    source: torch.Generator,
+) -> Guess | None:
+    """What to take the results `outs` of an operation on unknown values for; None: they are unknown too."""
+    rule = _RULES.get(name)
+    return rule(args, kwargs, outs, source) if rule else None

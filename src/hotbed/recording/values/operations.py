@@ -1,0 +1,81 @@
+"""What the schema of an operation says, and one call of it with the device tensors that take part."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .reading import READERS
+
+if TYPE_CHECKING:
+    from .reading import Reading
+    from .shadows import Shadow
+
+
+class Operation:
+    """An operation, looked at once."""
+
+    __slots__ = ("base", "name", "number", "pointwise", "random", "reads", "views", "written")
+
+    def __init__(self, func: Any) -> None:
+        schema = func._schema
+        self.name: str = schema.name + ("." + schema.overload_name if schema.overload_name else "")
+        self.base: str = schema.name.partition("::")[2]
+        self.number = zlib.crc32(self.name.encode())
+        self.written = [
+            (place, argument.name)
+            for place, argument in enumerate(schema.arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
+        self.views = bool(func.is_view) and not self.written
+        self.reads = self.name in READERS
+        self.random = torch.Tag.nondeterministic_seeded in func.tags
+        self.pointwise = torch.Tag.pointwise in func.tags
+
+
+@dataclass
+class Call:
+    """One call. `outs` are its device results, of which those with a new storage have a shadow in `fresh`, by their
+    place; `written` are the arguments that it changes."""
+
+    operation: Operation
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    inputs: list[torch.Tensor]
+    lineage: int
+    reading: Reading | None
+    outs: list[torch.Tensor]
+    fresh: dict[int, Shadow]
+    written: list[torch.Tensor]
+
+    def stored(self) -> list[tuple[torch.Tensor, Shadow]]:
+        """New results with their shadows."""
+        return [(self.outs[place], shadow) for place, shadow in self.fresh.items()]
+
+
+def tensors_in(value: Any, found: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Appends the tensors in nested lists to `found`."""
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            tensors_in(part, found)
+    return found
+
+
+def device_tensors(value: Any) -> list[torch.Tensor]:
+    """The device tensors in nested lists."""
+    return [tensor for tensor in tensors_in(value, []) if tensor.is_cuda]
+
+
+def written_by(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The device tensors that a call changes in place."""
+    if not operation.written:
+        return []
+    return device_tensors(
+        [args[place] if place < len(args) else kwargs.get(name) for place, name in operation.written]
+    )

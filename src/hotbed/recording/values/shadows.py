@@ -1,0 +1,134 @@
+"""CPU copies of small device storages, found by storage so that views and in-place writes share them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from .phantom import Phantom
+MOST_ELEMENTS = 65536
+"""of a tensor that is followed"""
+
+_MOST_BYTES = MOST_ELEMENTS * 16
+
+
+class Shadow:
+    """What is known of one device storage.
+
+    `data` is a CPU storage with the same bytes; `fill` the value of every element, for a storage of any size; both
+    None: the content is unknown. `guess` says in words which guess the content rests on, None for none. `lineage`
+    is a number that depends on all that led to the content, so that what is computed twice is guessed alike.
+    """
+
+    __slots__ = ("data", "fill", "guess", "lineage", "pointer", "size")
+
+    def __init__(self, pointer: int, size: int, lineage: int) -> None:
+        self.pointer = pointer
+        self.size = size
+        self.lineage = lineage
+        self.data: torch.UntypedStorage | None = None
+        self.fill: bool | float | None = None
+        self.guess: str | None = None
+
+    def forget(self) -> None:
+        """The content is unknown from here on."""
+        self.data = self.fill = self.guess = None
+
+
+class Shadows:
+    """Shadows of all device storages seen, by the address of the storage object.
+
+    Nothing here keeps a tensor of the program alive. An address that is used again gets a new shadow, as every
+    operation that makes a storage comes by; pointer and size guard against the few that do not.
+    """
+
+    def __init__(self, control: Phantom) -> None:
+        self._control = control
+        self._by_storage: dict[int, Shadow] = {}
+
+    def of(self, tensor: torch.Tensor) -> Shadow:
+        """The shadow of the storage behind a device tensor, made on first sight."""
+        storage = tensor.untyped_storage()
+        shadow = self._by_storage.get(storage._cdata)
+        if shadow is None or shadow.pointer != storage.data_ptr() or shadow.size != storage.nbytes():
+            shadow = self.renew(tensor, hash((storage.nbytes(), 7)))
+            self.look_up(shadow)
+        return shadow
+
+    def renew(self, tensor: torch.Tensor, lineage: int) -> Shadow:
+        """A new shadow, with nothing known, for a storage that was just made."""
+        storage = tensor.untyped_storage()
+        shadow = Shadow(storage.data_ptr(), storage.nbytes(), lineage)
+        self._by_storage[storage._cdata] = shadow
+        return shadow
+
+    def look_up(self, shadow: Shadow) -> None:
+        """Takes what the host has just written, e.g. for torch.tensor([1, 2], device="cuda")."""
+        if not 0 < shadow.size <= _MOST_BYTES:
+            return
+        content = self._control.certain_bytes(shadow.pointer, shadow.size)
+        if content is not None:
+            shadow.data = torch.frombuffer(bytearray(content), dtype=torch.uint8).untyped_storage()
+
+
+def small(tensor: torch.Tensor) -> bool:
+    """Whether the tensor and the storage behind it are small enough to be followed."""
+    return bool(tensor.numel() <= MOST_ELEMENTS and tensor.untyped_storage().nbytes() <= _MOST_BYTES)
+
+
+def covers(tensor: torch.Tensor, shadow: Shadow) -> bool:
+    """Whether writing the tensor writes the whole storage."""
+    full: bool = tensor.numel() * tensor.element_size() == shadow.size
+    return full and is_dense(tensor)
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie without gaps and without overlap, in any order of the dimensions."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def content(tensor: torch.Tensor, shadow: Shadow) -> torch.Tensor | None:
+    """A CPU tensor with the values of a small device tensor; it shares memory with the shadow. None: unknown."""
+    if tensor.is_conj() or tensor.is_neg() or not small(tensor):
+        return None
+    if shadow.data is None and shadow.fill is not None:
+        materialise(tensor, shadow)
+    return None if shadow.data is None else placed(tensor, shadow.data)
+
+
+def placed(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
+    """The part of `data` that `tensor` is of its own storage."""
+    empty = torch.empty(0, dtype=tensor.dtype, device="cpu")
+    return empty.set_(data, tensor.storage_offset(), tensor.size(), tensor.stride())
+
+
+def materialise(tensor: torch.Tensor, shadow: Shadow) -> None:
+    """Gives a shadow bytes of its own: those of its fill, or zeros."""
+    count = shadow.size // tensor.element_size()
+    flat = torch.full((count,), shadow.fill or 0, dtype=tensor.dtype, device="cpu")
+    shadow.data = flat.untyped_storage()
+    if shadow.data.nbytes() < shadow.size:
+        shadow.data.resize_(shadow.size)
+    shadow.fill = None
+
+
+def store(tensor: torch.Tensor, shadow: Shadow, values: Any, guess: str | None) -> None:
+    """Makes `values`, a CPU tensor or a number for all elements, the content of a device tensor that fills its storage."""
+    shadow.forget()
+    if isinstance(values, torch.Tensor):
+        if not small(tensor) or values.shape != tensor.shape:
+            return
+        materialise(tensor, shadow)
+        if shadow.data is not None:
+            placed(tensor, shadow.data).copy_(values)
+    else:
+        shadow.fill = values
+    shadow.guess = guess
