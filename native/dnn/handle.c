@@ -15,6 +15,7 @@ PHANTOM_API int cudnnCreate(struct handle **out) {
     if (!out)
         return DNN_BAD_PARAM;
     usage_call(PHANTOM_CUDNN);
+    usage_call(PHANTOM_CUDNN_HANDLES);
     *out = calloc(1, sizeof **out);
     return *out ? DNN_SUCCESS : DNN_ALLOCATION_FAILED;
 }

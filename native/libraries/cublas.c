@@ -29,6 +29,8 @@ enum {
 #define SDCZ_64(ROW, name) SDCZ(ROW, name) SDCZ(ROW, name##_64)
 #include "cublas.def"
 
+STAND_IN(cublasCreate_v2, usage_call(PHANTOM_CUBLAS_HANDLES); return stand_in_create(LIBRARY, STATUS, a1);)
+
 /* The releases that come with CUDA 12.8 and 13.0. */
 static const int *version(void) {
     static const int of_12[] = {12, 8, 4}, of_13[] = {13, 1, 0};

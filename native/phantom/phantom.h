@@ -76,7 +76,8 @@ typedef int32_t (*phantom_release_fn)(void *pointer);
 int64_t phantom_drive(const int32_t *ids, const int64_t *sizes, int64_t begin, int64_t end, void **pointers,
                       phantom_allocate_fn allocate, phantom_release_fn release);
 
-/* CUDA libraries that have a stand-in, and two things like them. The order is part of the ABI: append only. */
+/* CUDA libraries that have a stand-in, and things like them that cost a real process memory. The order is part of the
+ * ABI: append only. */
 enum phantom_library {
     PHANTOM_KERNELS, /* kernel launches of all kinds */
     PHANTOM_MODULES, /* code loaded at run time: cuModuleLoadData, cuLibraryLoadData (Triton, NVRTC users) */
@@ -90,6 +91,9 @@ enum phantom_library {
     PHANTOM_CURAND,
     PHANTOM_NVRTC,
     PHANTOM_NCCL,
+    PHANTOM_CUBLAS_HANDLES, /* made so far, not calls */
+    PHANTOM_CUDNN_HANDLES,
+    PHANTOM_STREAMS,
     PHANTOM_LIBRARIES /* how many there are */
 };
 

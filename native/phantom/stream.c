@@ -4,6 +4,7 @@
 #include "context.h"
 #include "event.h"
 #include "pool.h"
+#include "usage.h"
 
 enum { LEGACY = 1, PER_THREAD = 2, LOWEST_PRIORITY = 0, HIGHEST_PRIORITY = -5 };
 
@@ -39,6 +40,7 @@ static int create(void **out, unsigned flags, int priority) {
                        : priority < HIGHEST_PRIORITY ? HIGHEST_PRIORITY
                                                      : priority;
     *out = (void *)stream->object.handle;
+    usage_call(PHANTOM_STREAMS);
     return SUCCESS;
 }
 

@@ -66,7 +66,7 @@ def costs_for(gpu: Gpu) -> DriverCosts:
 
     Raises HotbedError when a calibration file of the user cannot be understood.
     """
-    for path in _files():
+    for path in calibration_files():
         costs = read_calibration(path)
         if costs.gpu_name == gpu.name:
             return costs
@@ -114,7 +114,8 @@ def _cost(row: dict[str, Any]) -> CallCost:
     return CallCost(float(row["base_us"]), float(row["us_per_mib"]), str(row["kind"]))
 
 
-def _files() -> list[Path]:
+def calibration_files() -> list[Path]:
+    """Every calibration there is, those of the user first."""
     own = user_folder()
     mine = sorted(own.glob("*.toml")) if own is not None and own.is_dir() else []
     return [*mine, *sorted(_SHIPPED.glob("*.toml"))]

@@ -24,6 +24,25 @@ class Source:
 
 
 @dataclass(frozen=True)
+class LibraryGrowth:
+    """Device memory that a process takes beside its allocators, as measured on one card.
+
+    `context_bytes` is the CUDA context alone; `added_bytes` are (first use of what, bytes that it added), under the names
+    of hotbed.gpu.growth_steps; "cublas handle" and "cudnn handle" are for each one after the first. `card` and `source` say
+    whose figures.
+    """
+
+    context_bytes: int
+    added_bytes: tuple[tuple[str, int], ...]
+    card: str
+    source: str
+
+    def added_by(self, use: str) -> int:
+        """Bytes that the first use of `use` added; 0 where nothing is known of it."""
+        return dict(self.added_bytes).get(use, 0)
+
+
+@dataclass(frozen=True)
 class Gpu:
     """One GPU model. A figure that nobody has seen is None, never a guess.
 
@@ -44,6 +63,8 @@ class Gpu:
     l2_bytes: int | None = None
     memory_bus_bits: int | None = None
     context_bytes: int | None = None
+    growth: LibraryGrowth | None = field(default=None, repr=False, compare=False)
+    """of this very card, where a calibration file gave it"""
     aliases: tuple[str, ...] = field(default=(), compare=False)
     sources: tuple[tuple[str, Source], ...] = field(default=(), repr=False, compare=False)
 
@@ -61,4 +82,5 @@ class Gpu:
         return {"schema": SCHEMA, "slug": self.slug, "name": self.name, "figures": figures}
 
 
-FIGURES = tuple(item.name for item in fields(Gpu) if item.name not in ("slug", "name", "aliases", "sources"))
+_NO_FIGURES = ("slug", "name", "aliases", "sources", "growth")
+FIGURES = tuple(item.name for item in fields(Gpu) if item.name not in _NO_FIGURES)

@@ -73,6 +73,9 @@ LIBRARIES = (
     "curand",
     "nvrtc",
     "nccl",
+    "cublas handles",
+    "cudnn handles",
+    "streams",
 )
 """Names of enum phantom_library, in its order."""
 

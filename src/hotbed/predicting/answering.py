@@ -11,11 +11,11 @@ from hotbed.predicting.capacity import Capacity
 from hotbed.predicting.cards import Judge, fit_by_peak
 from hotbed.predicting.layouts import variants
 from hotbed.predicting.margin import margin_bytes
+from hotbed.predicting.overhead import overhead_of
 from hotbed.predicting.peaks import Peaks
 from hotbed.predicting.prediction import GpuFit, Overhead, Prediction, Range
 from hotbed.predicting.recommending import Advice, compared, searched
 from hotbed.predicting.remarks import warnings_of
-from hotbed.predicting.rough_overhead import overhead_of
 from hotbed.replaying import compile_trace
 from hotbed.units import format_size
 

@@ -119,7 +119,8 @@ class ScriptRun:
     settings: str
     """allocator settings in force, as an env string"""
     libraries: tuple[tuple[str, int], ...]
-    """calls into each CUDA library that was used at all: ("kernels", 812), ("cublas", 40), ..."""
+    """calls into each CUDA library that was used at all: ("kernels", 812), ("cublas", 40), ...; and how many handles and
+    streams were made: ("cublas handles", 2), ..."""
     reads: tuple[Read, ...]
     not_modelled: tuple[str, ...]
     """sentences: entry points without a model, lower-confidence paths, what this program did that memory depends on"""
