@@ -43,7 +43,8 @@ def categories_of(
     held = _held(report, blocks, moments)
     end = Moment("end", len(blocks.trace.events), report["time_us"])
     begun = Moment("begin", 0, report["begun_us"])
-    steps = phases(moments, _training_begins(blocks, moments, held, end), end, begun)
+    training = _training_begins(blocks, moments, held, end)
+    steps = phases(moments, bool(report["optimizers"]), training, end, begun)
     category = np.full(len(blocks.allocs), CATEGORIES.index("other"), np.int8)
     for step in steps:
         if step.phase != "setup":

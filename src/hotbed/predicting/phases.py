@@ -29,15 +29,18 @@ class _Stretch:
     end: Moment
 
 
-def phases(moments: Sequence[Moment], training: Moment, end: Moment, begun: Moment) -> tuple[StepMark, ...]:
+def phases(
+    moments: Sequence[Moment], learns: bool, training: Moment, end: Moment, begun: Moment
+) -> tuple[StepMark, ...]:
     """Stretches in order, without overlap. `training`: where set-up is over and the first step or forward begins.
+
+    A program that `learns` trains, even if it ended within its first forward.
 
     Work between steps belongs to the step before it, evaluation apart; so does all that follows the last step,
     unless it was the beginning of another one.
     """
     evaluations = _evaluations(moments, training, end)
-    learns = any(moment.kind in ("backward", "step") for moment in moments)
-    if not learns:
+    if not learns and not any(moment.kind in ("backward", "step") for moment in moments):
         return _without_training(evaluations or [_Stretch(training, end)], begun)
     marks: list[StepMark] = []
     first, phase = begun, "setup"

@@ -13,6 +13,7 @@ from hotbed.errors import TorchError, UsageError
 from hotbed.predicting.assembling import device_runs
 from hotbed.predicting.passes import Finished, Pass, run_pass
 from hotbed.predicting.script_run import ScriptError, ScriptRun
+from hotbed.trace import Action
 from hotbed.trace.compaction import write_compact
 
 if TYPE_CHECKING:
@@ -127,7 +128,19 @@ def _error(finished: Finished, devices: tuple[DeviceRun, ...]) -> ScriptError | 
     if found is None:
         return None
     requested = None
+    if finished.ending == "out_of_memory":
+        refused = [time_and_size for device in devices for time_and_size in _refused(device)]
+        requested = max(refused)[1] if refused else None
     return ScriptError(found["type"], found["message"], found["traceback"], requested)
+
+
+def _refused(device: DeviceRun) -> list[tuple[int, int]]:
+    """(time in microseconds, bytes) of the requests that failed."""
+    if device.trace is None:
+        return []
+    events = device.trace.events
+    found = events.action == Action.OOM
+    return list(zip(events.time_us[found].tolist(), events.size[found].tolist(), strict=True))
 
 
 def _not_modelled(finished: Finished) -> tuple[str, ...]:

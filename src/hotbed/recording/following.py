@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -70,6 +69,10 @@ class Follower:
         mark = self._mark("found")
         self._note(mark, self._finder.modules())
 
+    def optimizers(self) -> int:
+        """How many optimizers are alive: a program that has one means to train."""
+        return len(self._finder.optimizers())
+
     def _install(self) -> None:
         optim = sys.modules["torch.optim.optimizer"]
         optim.register_optimizer_step_pre_hook(self._before_step)
@@ -113,8 +116,8 @@ class Follower:
         self._stop_if_possible()
 
     def _stop_if_possible(self) -> None:
-        """Stops on the main thread and outside of backward passes, where an exception reaches the program."""
-        if self._enough and not self._backwards and threading.current_thread() is threading.main_thread():
+        """Stops outside of backward passes only: within one, autograd's own threads would meet the exception."""
+        if self._enough and not self._backwards:
             self._stop()
 
     def _around_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:

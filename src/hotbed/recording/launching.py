@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 import linecache
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ def _script(main: ModuleType, job: dict[str, Any]) -> None:
         _run_as_main("__main__", alter_argv=False)
         return
     _first_on_path(str(Path(path).resolve().parent))
+    path = os.path.abspath(path)  # noqa: PTH100 - as CPython does it: dots go, links stay
     main.__file__ = path
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
     main.__dict__["__cached__"] = None
@@ -55,6 +57,7 @@ def _module(main: ModuleType, job: dict[str, Any]) -> None:
 def _stdin(main: ModuleType, job: dict[str, Any]) -> None:
     sys.argv = ["-", *job["arguments"]]
     _first_on_path("")
+    main.__file__ = "<stdin>"
     _run_text(main, job["target"], "<stdin>")
 
 

@@ -107,14 +107,15 @@ class Session:
         # Before the program unwinds: what it does then is none of its training.
         self.finish("steps")
         self._stops += 1
-        if self._stops > _SWALLOWED:
+        if self._stops > _SWALLOWED or threading.current_thread() is not threading.main_thread():
             _leave(0)
         raise EnoughError
 
     def _failed(self, error: BaseException) -> int:
         memory = getattr(self.torch, "OutOfMemoryError", ())
         self.finish("out_of_memory" if isinstance(error, memory) else "error", exit_code=1, error=error)
-        sys.excepthook(type(error), error, _own(error.__traceback__))
+        own = _own(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(own), own)
         return 1
 
 

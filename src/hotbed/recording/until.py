@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def watch_output(text: str, found: Callable[[], None]) -> None:
-    """Calls `found` once `text` has been written, also in pieces; what is written goes where it went before."""
+    """Calls `found` once `text` has been written, also in pieces, at the end of that line or with the next piece.
+
+    What is written goes where it went before.
+    """
     stream: Any = sys.stdout
     original = stream.write
     tail = ""
@@ -20,11 +23,13 @@ def watch_output(text: str, found: Callable[[], None]) -> None:
     def write(piece: str) -> Any:
         nonlocal tail
         result = original(piece)
+        there = text in tail
         tail += piece
-        if text in tail:
+        if there or (text in tail and piece.endswith("\n")):
             stream.write = original
             found()
-        tail = tail[-len(text) :]
+        if text not in tail:
+            tail = tail[-len(text) :]
         return result
 
     stream.write = write

@@ -1,0 +1,249 @@
+"""Small training programs, recorded on the phantom: steps, phases, categories, endings."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hotbed.gpu import find_gpu
+from hotbed.predicting.program import Program
+from hotbed.predicting.running import RunOptions, run
+from hotbed.trace import Action
+from hotbed.trace.model import NONE
+from hotbed.units import GIB, MIB
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hotbed.predicting.script_run import DeviceRun, ScriptRun, StepMark
+
+pytestmark = pytest.mark.torch
+
+PYTHONS = [sys.executable, *filter(None, os.environ.get("HOTBED_TEST_PYTHONS", "").split(":"))]
+
+MODEL = """
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, side=1024):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(side, 1024))
+        self.register_buffer("shift", torch.zeros(256, 1024))
+    def forward(self, x):
+        return (x * self.weight).sin()
+
+def batch():
+    return torch.randn(1024, 1024).cuda()
+"""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs a program with one interpreter's torch."""
+
+    python: str
+    folder: Path
+
+    def __call__(self, text: str, **options: object) -> ScriptRun:
+        (self.folder / "train.py").write_text(MODEL + text)
+        program = Program("script", "train.py", python=self.python, folder=str(self.folder))
+        return run(program, find_gpu("h200"), RunOptions(**options))  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=PYTHONS, ids=lambda python: python.split("/")[-3])
+def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Runner:
+    return Runner(request.param, tmp_path)
+
+
+def phases(device: DeviceRun) -> list[str]:
+    return [step.phase for step in device.steps]
+
+
+def live(device: DeviceRun, place: int) -> dict[str, int]:
+    """Category → requested bytes that are live before event `place`."""
+    assert device.trace
+    events, held = device.trace.events, {}
+    for index in range(place):
+        if events.action[index] == Action.ALLOC:
+            held[events.address[index]] = (events.category[index], events.size[index])
+        elif events.action[index] == Action.FREE_REQUESTED:
+            del held[events.address[index]]
+    totals: dict[str, int] = {}
+    for category, size in held.values():
+        name = device.trace.strings[category]
+        totals[name] = totals.get(name, 0) + int(size)
+    return totals
+
+
+def made(device: DeviceRun, step: StepMark) -> list[str]:
+    """Categories of the allocations of one step."""
+    assert device.trace
+    numbers = device.trace.events.category[step.first_event : step.end_event]
+    return [device.trace.strings[number] for number in numbers if number != NONE]
+
+
+LOOP = """
+model = Scale().cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for i in range(100):
+    loss = model(batch()).square().sum()
+    loss.backward()
+    optimizer.step()
+    if i == 1:
+        model.eval()
+        with torch.no_grad():
+            model(batch())
+        model.train()
+    optimizer.zero_grad()
+"""
+
+
+def test_a_training_loop_is_cut_into_steps_and_its_memory_has_names(runner: Runner) -> None:
+    found = runner(LOOP)
+    assert (found.ending, found.optimizer_steps, found.error) == ("steps", 3, None)
+    (device,) = found.devices
+    assert phases(device) == ["setup", "train", "train", "eval", "train"]
+    assert live(device, device.steps[0].end_event) == {"parameters": 4 * MIB, "buffers": MIB}
+    assert live(device, device.steps[1].end_event) == {
+        "parameters": 4 * MIB,
+        "buffers": MIB,
+        "gradients": 4 * MIB,
+        "optimizer state": 8 * MIB,
+        # The loss, and the sine that its square keeps; the product it was made of; the batch.
+        "activations": 4,
+    }
+
+
+def test_a_step_of_accumulated_gradients_is_one_step(runner: Runner) -> None:
+    found = runner("""
+model = Scale().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(100):
+    model(batch()).sum().backward()
+    if i % 4 == 3:
+        optimizer.step()
+        optimizer.zero_grad()
+""")
+    (device,) = found.devices
+    assert phases(device) == ["setup", "train", "train", "train"]
+    assert [made(device, step).count("gradients") for step in device.steps] == [0, 1, 1, 1]
+
+
+def test_two_optimizers_make_one_round(runner: Runner) -> None:
+    found = runner("""
+maker, judge = Scale().cuda(), Scale().cuda()
+optimizers = [torch.optim.Adam(maker.parameters()), torch.optim.Adam(judge.parameters())]
+for i in range(100):
+    for _ in range(2):
+        judge(maker(batch()).detach()).sum().backward()
+        optimizers[1].step()
+        optimizers[1].zero_grad()
+    judge(maker(batch())).sum().backward()
+    optimizers[0].step()
+    optimizers[0].zero_grad()
+print(i + 1)
+""")
+    assert (found.optimizer_steps, phases(found.devices[0])) == (3, ["setup", "train", "train", "train"])
+
+
+def test_an_optimizer_that_never_steps_is_not_waited_for(runner: Runner) -> None:
+    found = runner("""
+model, idle = Scale().cuda(), Scale().cuda()
+optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, idle)]
+for i in range(100):
+    model(batch()).sum().backward()
+    optimizers[0].step()
+""")
+    assert (found.ending, found.optimizer_steps) == ("steps", 10)
+
+
+def test_an_out_of_memory_error_that_the_program_catches_is_part_of_the_run(runner: Runner) -> None:
+    found = runner(
+        """
+try:
+    torch.empty(1 << 50, device="cuda")
+except torch.OutOfMemoryError:
+    pass
+"""
+        + LOOP
+    )
+    assert (found.ending, found.optimizer_steps, found.devices[0].ooms) == ("steps", 3, 1)
+
+
+def test_an_out_of_memory_error_that_ends_the_program_is_named(runner: Runner) -> None:
+    found = runner(LOOP.replace("range(100)", "[torch.empty(1 << 40, device='cuda')]"), total_bytes=4 * GIB)
+    assert (found.ending, found.script_exit_code) == ("out_of_memory", 1)
+    assert found.error is not None
+    assert found.error.requested_bytes == 4 << 40
+    assert phases(found.devices[0]) == ["setup", "train"]
+
+
+def test_a_program_that_never_steps_runs_to_its_end(runner: Runner) -> None:
+    found = runner("""
+model = Scale().cuda().eval()
+with torch.no_grad():
+    for _ in range(4):
+        result = model(batch())
+""")
+    assert (found.ending, found.script_exit_code, found.optimizer_steps) == ("end", 0, 0)
+    assert phases(found.devices[0]) == ["setup", "eval"]
+
+
+def test_a_second_gpu_has_its_own_run(runner: Runner) -> None:
+    found = runner(LOOP.replace("cuda()", "to('cuda:1')").replace("batch()", "batch().to('cuda:1')"), gpus=2)
+    assert [device.device for device in found.devices] == [0, 1]
+    assert phases(found.devices[1]) == ["setup", "train", "train", "eval", "train"]
+
+
+def test_workers_of_a_data_loader_are_no_part_of_the_run(runner: Runner) -> None:
+    found = runner("""
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 100
+    def __getitem__(self, index):
+        return torch.randn(1024)
+if __name__ == "__main__":
+    model = Scale().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2, pin_memory=True):
+        model(x.cuda(non_blocking=True)[:1]).sum().backward()
+        optimizer.step()
+""")
+    assert (found.ending, found.optimizer_steps, found.error) == ("steps", 3, None)
+
+
+def test_a_step_in_another_thread_ends_the_run_too(runner: Runner) -> None:
+    found = runner("""
+import threading
+def train():
+    model = Scale().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    while True:
+        model(batch()).sum().backward()
+        optimizer.step()
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
+""")
+    assert (found.ending, found.optimizer_steps) == ("steps", 3)
+
+
+def test_steps_within_the_backward_pass_make_rounds(runner: Runner) -> None:
+    found = runner("""
+model = nn.Sequential(Scale(), Scale(), Scale()).cuda()
+optimizers = {p: torch.optim.Adam([p]) for p in model.parameters()}
+def step(p):
+    optimizers[p].step()
+    optimizers[p].zero_grad()
+for p in model.parameters():
+    p.register_post_accumulate_grad_hook(step)
+for i in range(100):
+    model(batch()).sum().backward()
+""")
+    assert (found.ending, found.optimizer_steps) == ("steps", 3)
+    assert phases(found.devices[0]) == ["setup", "train", "train", "train"]
