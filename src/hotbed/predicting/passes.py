@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,12 +19,15 @@ from hotbed.recording.limits import INTERRUPT
 from hotbed.recording.report import REPORT, SNAPSHOT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hotbed.gpu import Gpu
     from hotbed.predicting.program import Program
     from hotbed.predicting.running import RunOptions
     from hotbed.predicting.script_run import Ending
 
 _BOOT = Path(control.__file__).parent.parent / "recording" / "boot.py"
+_KEPT = ("stdout", "stderr")
 # How long a program may take to leave on its own after it was asked to, in seconds.
 _GRACE_S = 30.0
 _INTERRUPT_S = 5.0
@@ -31,10 +35,16 @@ _INTERRUPT_S = 5.0
 
 @dataclass(frozen=True)
 class Pass:
-    """`mode` is one of hotbed.recording.values; `folder` is empty and takes the files of this pass."""
+    """`mode` is one of hotbed.recording.values, or "policy": reads are answered as the phantom does by itself.
+
+    `folder` takes the files of this pass, `values` those that pass to the next. `kept`: what the program prints is
+    kept in `folder` instead of shown.
+    """
 
     mode: str
     folder: Path
+    values: Path
+    kept: bool
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,7 @@ def _job(program: Program, options: RunOptions, this: Pass, orders: int) -> dict
         "seed": options.seed,
         "stacks": options.stacks,
         "mode": this.mode,
+        "values": str(this.values),
         "orders": orders,
         "control": control.__file__,
     }
@@ -88,23 +99,39 @@ def _job(program: Program, options: RunOptions, this: Pass, orders: int) -> dict
 def _start(
     program: Program, gpu: Gpu, options: RunOptions, this: Pass, orders: int
 ) -> subprocess.Popen[bytes]:
-    outputs = {"all": (1, 2), "stderr": (2, 2), "none": (subprocess.DEVNULL, subprocess.DEVNULL)}
-    out, err = outputs[options.echo]
+    with _outputs(options, this) as (out, err):
+        return phantom.start(
+            [program.python or sys.executable, str(_BOOT), str(this.folder)],
+            gpu=gpu,
+            count=options.gpus,
+            context=True,
+            env={**os.environ, **dict(program.environment)},
+            cwd=program.folder,
+            stdout=out,
+            stderr=err,
+            pass_fds=[orders],
+            # A group of its own: Ctrl-C at the terminal is passed on once, and what it leaves behind can be ended.
+            start_new_session=True,
+        )
+
+
+@contextlib.contextmanager
+def _outputs(options: RunOptions, this: Pass) -> Iterator[tuple[Any, Any]]:
+    if this.kept:
+        with (this.folder / _KEPT[0]).open("wb") as out, (this.folder / _KEPT[1]).open("wb") as err:
+            yield out, err
+        return
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    return phantom.start(
-        [program.python or sys.executable, str(_BOOT), str(this.folder)],
-        gpu=gpu,
-        count=options.gpus,
-        context=True,
-        env={**os.environ, **dict(program.environment)},
-        cwd=program.folder,
-        stdout=out,
-        stderr=err,
-        pass_fds=[orders],
-        # A group of its own: Ctrl-C at the terminal is passed on once, and what it leaves behind can be ended.
-        start_new_session=True,
-    )
+    yield {"all": (1, 2), "stderr": (2, 2), "none": (subprocess.DEVNULL, subprocess.DEVNULL)}[options.echo]
+
+
+def show_kept(options: RunOptions, this: Pass) -> None:
+    """Prints what the program of a kept pass printed, where `options.echo` wants it."""
+    places = {"all": (1, 2), "stderr": (2, 2), "none": ()}[options.echo]
+    for place, name in zip(places, _KEPT, strict=False):
+        with (this.folder / name).open("rb") as kept, open(place, "wb", closefd=False) as out:
+            shutil.copyfileobj(kept, out)
 
 
 def _wait(process: subprocess.Popen[bytes], orders: int, seconds: float) -> Ending | None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from hotbed.errors import TorchError, UsageError
 from hotbed.predicting.assembling import device_runs
-from hotbed.predicting.passes import Finished, Pass, run_pass
-from hotbed.predicting.script_run import ScriptError, ScriptRun
+from hotbed.predicting.passes import Finished, Pass, run_pass, show_kept
+from hotbed.predicting.script_run import Read, ScriptError, ScriptRun
+from hotbed.recording.values.session import ANSWERS, STOPPED_EXIT_STATUS
 from hotbed.trace import Action
 from hotbed.trace.compaction import write_compact
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from hotbed.gpu import Gpu
     from hotbed.predicting.program import Program
     from hotbed.predicting.script_run import DeviceRun, Ending
+
+_STOPPED = "plain, stopped at a read"
 
 Echo = Literal["all", "stderr", "none"]
 
@@ -61,9 +64,38 @@ def run(program: Program, gpu: Gpu, options: RunOptions | None = None) -> Script
     )
     begun = time.monotonic()
     with TemporaryDirectory(prefix="hotbed-run-") as folder:
-        finished = run_pass(program, card, options, Pass("plain", Path(folder)))
+        finished, passes = _passes(program, card, options, Path(folder))
         _check_torch(program, finished.report)
-        return _script_run(program, card, finished, ("plain",), time.monotonic() - begun)
+        return _script_run(program, card, finished, passes, time.monotonic() - begun)
+
+
+def _passes(
+    program: Program, gpu: Gpu, options: RunOptions, folder: Path
+) -> tuple[Finished, tuple[str, ...]]:
+    """The pass that counts, and the names of all. Only a program that reads values from the device runs again."""
+    (folder / "values").mkdir()
+
+    def next_pass(mode: str, *, kept: bool) -> tuple[Pass, Finished]:
+        this = Pass(mode, folder / mode, folder / "values", kept)
+        this.folder.mkdir()
+        return this, run_pass(program, gpu, options, this)
+
+    this, finished = next_pass("plain", kept=True)
+    if finished.report or finished.exit_code != STOPPED_EXIT_STATUS:
+        show_kept(options, this)
+        return finished, ("plain",)
+    _say(options, "the program reads values from the GPU: learning them")
+    _, learnt = next_pass("learn", kept=True)
+    if learnt.ending == "interrupted":
+        return learnt, (_STOPPED, "learn")
+    mode = "answered" if (folder / "values" / ANSWERS).exists() else "policy"
+    _say(options, "running it with the values that it will read")
+    return next_pass(mode, kept=False)[1], (_STOPPED, "learn", mode)
+
+
+def _say(options: RunOptions, what: str) -> None:
+    if options.progress is not None:
+        options.progress(what)
 
 
 def write_trace(run: ScriptRun, path: str | os.PathLike[str]) -> bool:
@@ -105,8 +137,8 @@ def _script_run(
         cudnn_version=report.get("cudnn"),
         settings=_settings(program, devices),
         libraries=tuple(report.get("libraries", {}).items()),
-        reads=(),
-        not_modelled=_not_modelled(finished),
+        reads=tuple(Read(**row) for row in report.get("reads", ())),
+        not_modelled=_not_modelled(finished, passes),
         host_peak_bytes=report.get("host_peak_bytes", 0),
         host_model_bytes=0,
         wall_seconds=seconds,
@@ -143,7 +175,7 @@ def _refused(device: DeviceRun) -> list[tuple[int, int]]:
     return list(zip(events.time_us[found].tolist(), events.size[found].tolist(), strict=True))
 
 
-def _not_modelled(finished: Finished) -> tuple[str, ...]:
+def _not_modelled(finished: Finished, passes: tuple[str, ...]) -> tuple[str, ...]:
     report = finished.report
     sentences = list(report.get("remarks", ()))
     names = report.get("unmodelled")
@@ -151,6 +183,8 @@ def _not_modelled(finished: Finished) -> tuple[str, ...]:
         sentences.append("the program called what the phantom does not model: " + ", ".join(names))
     if report.get("no_history"):
         sentences.append(f"torch recorded no history: {report['no_history']}")
+    if "policy" in passes:
+        sentences.append("the values that the program reads could not be learnt: it was told zeros")
     if not report:
         sentences.append(_silent_end(finished.ending, finished.exit_code))
     return tuple(sentences)

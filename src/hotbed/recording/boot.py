@@ -5,6 +5,7 @@ Executed by path in the program's own interpreter, where hotbed may be missing o
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import sys
@@ -13,22 +14,31 @@ from types import ModuleType
 from typing import Any
 
 
-def borrow(package: Path) -> Any:
-    """hotbed.recording.session from `package`, the folder of this hotbed.
+class Borrowed:
+    """This hotbed's modules, from the folder `package`. In a `with` block `import hotbed...` finds them.
 
-    The names are in sys.modules only while they are imported: the program gets its own hotbed, or none.
+    Outside of it the program gets its own hotbed, or none.
     """
-    before = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "hotbed"}
-    for name, folder in (("hotbed", package), ("hotbed.recording", package / "recording")):
-        light = ModuleType(name)
-        light.__path__ = [str(folder)]
-        sys.modules[name] = light
-    try:
-        return importlib.import_module("hotbed.recording.session")
-    finally:
-        for name in [name for name in sys.modules if name.split(".")[0] == "hotbed"]:
-            del sys.modules[name]
-        sys.modules.update(before)
+
+    def __init__(self, package: Path) -> None:
+        self._ours: dict[str, ModuleType] = {}
+        self._theirs: dict[str, ModuleType] = {}
+        for name, folder in (("hotbed", package), ("hotbed.recording", package / "recording")):
+            light = ModuleType(name)
+            light.__path__ = [str(folder)]
+            self._ours[name] = light
+
+    def __enter__(self) -> None:
+        self._theirs = _taken_out()
+        sys.modules.update(self._ours)
+
+    def __exit__(self, *_: object) -> None:
+        self._ours = _taken_out()
+        sys.modules.update(self._theirs)
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "hotbed"}
 
 
 def load(path: str) -> Any:
@@ -50,8 +60,10 @@ def main() -> None:
     sys.path = [folder for folder in sys.path if folder != sys.argv[0].rpartition("/")[0]]
     folder = Path(sys.argv[1])
     job = json.loads((folder / "job.json").read_text())
-    session = borrow(here.parent.parent)
-    sys.exit(session.record(job, folder, load(job["control"])))
+    borrowed = Borrowed(here.parent.parent)
+    with borrowed:
+        session = importlib.import_module("hotbed.recording.session")
+    sys.exit(session.record(job, folder, load(job["control"]), borrowed))
 
 
 if __name__ == "__main__":

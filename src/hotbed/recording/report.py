@@ -23,8 +23,8 @@ SNAPSHOT = "snapshot.pickle"
 
 def write_report(session: Session, ending: str, exit_code: int | None, error: dict[str, str] | None) -> None:
     """Writes both files into the session's folder; report.json last, so that it stands for a whole report."""
-    control = session.control.Control()
-    torch, history, follower = session.torch, session.history, session.follower
+    control, torch = session.control, session.torch
+    history, follower = session.history, session.follower
     report: dict[str, Any] = {
         "ending": ending,
         "exit_code": exit_code,
@@ -38,6 +38,7 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
         "workspaces": [_workspace(entry) for entry in control.workspaces()],
         "remarks": control.remarks(),
         "unmodelled": control.unmodelled(),
+        "reads": session.reads(),
     }
     if history is not None and follower is not None:
         follower.look()
@@ -47,7 +48,7 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
         report["rounds"] = [follower.stepped[step] for step in follower.rounds.ends_of_rounds()]
         report["optimizers"] = follower.optimizers()
         report["no_history"] = history.missing
-        if history.missing is None and history.devices():
+        if history.missing is None and history.devices() and session.job["mode"] != "learn":
             _write_snapshot(torch, session.folder / SNAPSHOT)
     report["host_peak_bytes"] = resident_bytes("VmHWM")
     _write_whole(session.folder / REPORT, json.dumps(report))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import sys
 import threading
@@ -20,6 +21,7 @@ from hotbed.recording.report import write_report
 from hotbed.recording.until import watch_output
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
 
@@ -28,9 +30,12 @@ _SWALLOWED = 3
 _INTERRUPTED_CODE = 130
 
 
-def record(job: dict[str, Any], folder: Path, control: Any) -> int:
-    """Runs the program of `job` and writes report.json and snapshot.pickle into `folder`. Returns the exit status."""
-    session = Session(job, folder, control)
+def record(job: dict[str, Any], folder: Path, control: Any, borrowed: AbstractContextManager[None]) -> int:
+    """Runs the program of `job` and writes report.json and snapshot.pickle into `folder`. Returns the exit status.
+
+    `control` is the module hotbed.phantom.control; within `borrowed` more of hotbed can be imported.
+    """
+    session = Session(job, folder, control.Control(), borrowed)
     Watch(job["orders"], job["time_limit_s"], job["host_limit_bytes"], session.out_of_limits)
     when_torch_arrives(session.torch_arrived)
     if job["until"] is not None:
@@ -41,8 +46,12 @@ def record(job: dict[str, Any], folder: Path, control: Any) -> int:
 class Session:
     """What is known of the run, until it is written."""
 
-    def __init__(self, job: dict[str, Any], folder: Path, control: Any) -> None:
+    def __init__(
+        self, job: dict[str, Any], folder: Path, control: Any, borrowed: AbstractContextManager[None]
+    ) -> None:
         self.job, self.folder, self.control = job, folder, control
+        self._borrowed = borrowed
+        self._values: Any = None
         self.torch: Any = None
         self.history: History | None = None
         self.follower: Follower | None = None
@@ -57,8 +66,27 @@ class Session:
         self.torch = torch
         if torch.version.cuda is None or os.getpid() != self._owner:
             return
+        self._begin_values()
         self.history = History(torch, stacks=self.job["stacks"])
         self.follower = Follower(torch, self.history, self.job["steps"], self._enough_steps)
+
+    def _begin_values(self) -> None:
+        """What this pass does about values that the program reads; in the mode "policy" nothing."""
+        if self.job["mode"] == "policy":
+            return
+        with self._borrowed:
+            begin = importlib.import_module("hotbed.recording.values").begin
+            self._values = begin(
+                self.job["mode"], control=self.control, folder=self.job["values"], seed=self.job["seed"]
+            )
+            self._values.__enter__()
+
+    def reads(self) -> list[dict[str, Any]]:
+        """Rows of hotbed.predicting.script_run.Read; also writes what the next pass needs."""
+        if self._values is None:
+            return []
+        rows: list[dict[str, Any]] = self._values.finish()
+        return rows
 
     def run(self) -> int:
         """Until the program's own end or ours."""
