@@ -210,5 +210,5 @@ def test_output_goes_where_it_is_wanted(runner: Runner) -> None:
 
 
 def test_a_missing_script_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no nothing.py"):
+    with pytest.raises(UsageError, match=r"there is no nothing\.py"):
         run(Program("script", "nothing.py", folder=str(tmp_path)), find_gpu("h200"))
