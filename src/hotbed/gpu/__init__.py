@@ -2,6 +2,16 @@
 
 from hotbed.gpu.catalogue import DEFAULT_GPU, catalogue, find_gpu
 from hotbed.gpu.driver_costs import CallCost, DriverCosts, costs_for
-from hotbed.gpu.model import Gpu, Source
+from hotbed.gpu.model import Gpu, Layout, Source
 
-__all__ = ["DEFAULT_GPU", "CallCost", "DriverCosts", "Gpu", "Source", "catalogue", "costs_for", "find_gpu"]
+__all__ = [
+    "DEFAULT_GPU",
+    "CallCost",
+    "DriverCosts",
+    "Gpu",
+    "Layout",
+    "Source",
+    "catalogue",
+    "costs_for",
+    "find_gpu",
+]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotbed.errors import UsageError
-from hotbed.gpu.model import FIGURES, KINDS, Gpu, Source
+from hotbed.gpu.model import FIGURES, KINDS, Gpu, Layout, Source
 from hotbed.gpu.tables import read_table
 
 DEFAULT_GPU = "h200"
@@ -49,8 +49,24 @@ def _gpu(row: dict[str, Any], sources: dict[str, str]) -> Gpu:
         figures[figure] = tuple(value) if isinstance(value, list) else value
         assert entry["kind"] in KINDS, (row["slug"], figure)
         origins.append((figure, Source(entry["kind"], sources[entry["source"]])))
-    aliases = tuple(row.get("aliases", ()))
-    return Gpu(slug=row["slug"], name=row["name"], aliases=aliases, sources=tuple(origins), **figures)
+    return Gpu(
+        slug=row["slug"],
+        name=row["name"],
+        layouts=_layouts(row, sources, origins),
+        aliases=tuple(row.get("aliases", ())),
+        sources=tuple(origins),
+        **figures,
+    )
+
+
+def _layouts(
+    row: dict[str, Any], sources: dict[str, str], origins: list[tuple[str, Source]]
+) -> tuple[Layout, ...]:
+    if "layouts" not in row:
+        return ()
+    entry = row["layouts"]
+    origins.append(("layouts", Source(entry["kind"], sources[entry["source"]])))
+    return tuple(Layout(tuple(sms_per_gpc)) for sms_per_gpc in entry["value"])
 
 
 def _key(name: str) -> str:

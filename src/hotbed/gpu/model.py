@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 SCHEMA = 1
@@ -43,13 +43,26 @@ class LibraryGrowth:
 
 
 @dataclass(frozen=True)
+class Layout:
+    """How the multiprocessors of one chip are spread over GPCs: chips of one model have different ones switched off.
+
+    `active_clusters` are the most thread-block clusters of 1, 2, ... 16 blocks that can run at once, as
+    cudaOccupancyMaxActiveClusters says; None: a cluster fits wherever its size fits into one GPC.
+    """
+
+    sms_per_gpc: tuple[int, ...]
+    active_clusters: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Gpu:
     """One GPU model. A figure that nobody has seen is None, never a guess.
 
     `name` and `total_bytes` are what CUDA reports (`cudaDeviceProp.name` and `.totalGlobalMem`, which torch
     prints as total capacity); `nvml_total_bytes` is what NVML and nvidia-smi report, which includes memory that
     no program can have. Both vary by some MiB between drivers. `context_bytes` is what one process holds once
-    its CUDA context exists, before any kernel runs.
+    its CUDA context exists, before any kernel runs. `layouts` are GPC layouts that cards of this model may have, the
+    likely one first; cuDNN ranks convolutions by them from Hopper on, so older models have none.
     """
 
     slug: str
@@ -65,6 +78,7 @@ class Gpu:
     context_bytes: int | None = None
     growth: LibraryGrowth | None = field(default=None, repr=False, compare=False)
     """of this very card, where a calibration file gave it"""
+    layouts: tuple[Layout, ...] = ()
     aliases: tuple[str, ...] = field(default=(), compare=False)
     sources: tuple[tuple[str, Source], ...] = field(default=(), repr=False, compare=False)
 
@@ -79,8 +93,15 @@ class Gpu:
             source = self.source_of(figure)
             known = source and {"value": getattr(self, figure), "kind": source.kind, "source": source.text}
             figures[figure] = known
-        return {"schema": SCHEMA, "slug": self.slug, "name": self.name, "figures": figures}
+        layouts = [asdict(layout) for layout in self.layouts]
+        return {
+            "schema": SCHEMA,
+            "slug": self.slug,
+            "name": self.name,
+            "figures": figures,
+            "layouts": layouts,
+        }
 
 
-_NO_FIGURES = ("slug", "name", "aliases", "sources", "growth")
+_NO_FIGURES = ("slug", "name", "layouts", "aliases", "sources", "growth")
 FIGURES = tuple(item.name for item in fields(Gpu) if item.name not in _NO_FIGURES)

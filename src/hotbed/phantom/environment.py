@@ -15,7 +15,11 @@ from hotbed.phantom.library import phantom_folder, preloaded
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from hotbed.gpu.model import Layout
+
 MAX_GPUS = 64
+MAX_LAYOUTS = 4
+"""The likely GPC layout and as many others as native/phantom/phantom.h has alternatives"""
 
 # Key of the phantom's spec string -> field of Gpu with that figure. An unknown figure is left to the default of
 # native/phantom/spec.c.
@@ -42,7 +46,17 @@ def spec_string(gpu: Gpu, *, context: bool = False) -> str:
         pairs["cc"] = 10 * major + minor
     if context:
         pairs["context"] = gpu.context_bytes
+    if gpu.layouts:
+        pairs |= _layout_pairs(gpu.layouts[:MAX_LAYOUTS])
     return ";".join(f"{key}={value}" for key, value in pairs.items() if value is not None)
+
+
+def _layout_pairs(layouts: Sequence[Layout]) -> dict[str, str]:
+    """The keys "gpc" and "clusters": numbers of each layout, layouts divided by "|", no numbers where not measured."""
+    pairs = {"gpc": "|".join(",".join(map(str, layout.sms_per_gpc)) for layout in layouts)}
+    if any(layout.active_clusters for layout in layouts):
+        pairs["clusters"] = "|".join(",".join(map(str, layout.active_clusters or ())) for layout in layouts)
+    return pairs
 
 
 def environment(
