@@ -6,6 +6,7 @@
 
 #define LIBRARY PHANTOM_CUBLAS
 #define STATUS ((struct status){.not_initialized = CUBLAS_NOT_INITIALIZED, .execution_failed = CUBLAS_EXECUTION_FAILED})
+#define HANDLE(argument) argument
 
 enum {
     MATH_MODE = STREAM_FIELD + 1,

@@ -7,6 +7,7 @@
 
 #define LIBRARY PHANTOM_CUBLASLT
 #define STATUS ((struct status){.not_initialized = CUBLAS_NOT_INITIALIZED, .execution_failed = CUBLAS_EXECUTION_FAILED})
+#define HANDLE(argument) argument
 #include "cublaslt.def"
 
 /* A descriptor: of our making, or in the caller's memory, which is as large as the caller says. */

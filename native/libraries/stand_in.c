@@ -84,6 +84,15 @@ void stand_in_put(uint64_t out, uint64_t value, uint64_t bytes) {
         memcpy((void *)out, &value, bytes); /* both machines that CUDA runs on are little-endian */
 }
 
+int stand_in_remark_sizes(enum phantom_library library) {
+    static const char *const names[PHANTOM_LIBRARIES] = {[PHANTOM_CUSOLVER] = "cuSOLVER",
+                                                         [PHANTOM_CUSPARSE] = "cuSPARSE",
+                                                         [PHANTOM_CUSPARSELT] = "cuSPARSELt",
+                                                         [PHANTOM_CUFFT] = "cuFFT"};
+    usage_remark("%s workspace sizes are not modelled: what torch allocates for them is left out", names[library]);
+    return SUCCESS;
+}
+
 int stand_in_property(const int version[3], int property, uint64_t out, int invalid) {
     if (!out || property < 0 || property > 2)
         return invalid;

@@ -44,6 +44,9 @@ void stand_in_put(uint64_t out, uint64_t value, uint64_t bytes);
 /* Bytes of an element of cudaDataType `type`; 16, the most, if it is unknown. */
 uint64_t data_type_bytes(int type);
 
+/* Says once that this library's workspace sizes are not known. Returns SUCCESS. */
+int stand_in_remark_sizes(enum phantom_library library);
+
 /* Answer of a library's GetProperty: 0, 1, 2 ask for the parts of `version`, "major, minor, patch". */
 int stand_in_property(const int version[3], int property, uint64_t out, int invalid);
 
@@ -61,33 +64,49 @@ int stand_in_property(const int version[3], int property, uint64_t out, int inva
     }
 
 /* Works on the device: argument 1 is the library's handle. */
-#define WORKS(name) STAND_IN(name, return stand_in_work(LIBRARY, STATUS, a1);)
+#define WORK stand_in_work(LIBRARY, STATUS, HANDLE(a1))
+#define WORKS(name) STAND_IN(name, return WORK;)
 /* Likewise, but an argument says on which stream. */
 #define WORKS_ON(name, stream) STAND_IN(name, return stand_in_work_on(STATUS, a##stream);)
-/* Works, and returns a number to the host where the handle says so. */
-#define GIVES(name, out, bytes) STAND_IN(name, stand_in_zero(a##out, bytes); return stand_in_work(LIBRARY, STATUS, a1);)
-#define GIVES_TYPED(name, out, type)                                                                               \
-    STAND_IN(name, stand_in_zero(a##out, data_type_bytes((int)a##type)); return stand_in_work(LIBRARY, STATUS, a1);)
+/* Works in memory that is lent for the call: as many bytes, or as many elements of so many bytes. */
+#define WORKS_IN(name, address, bytes)                                                                             \
+    STAND_IN(name, usage_workspace(LIBRARY, (const void *)a##address, a##bytes, NULL); return WORK;)
+#define WORKS_IN_ELEMENTS(name, address, count, element)                                                           \
+    STAND_IN(name, usage_workspace(LIBRARY, (const void *)a##address, (uint32_t)a##count * (uint64_t)(element), NULL); \
+             return WORK;)
+/* Works, and returns a number to the host where the handle says so; or numbers, as many as an argument says. */
+#define GIVES(name, out, bytes) STAND_IN(name, stand_in_zero(a##out, bytes); return WORK;)
 #define GIVES_2(name, out, bytes, out_2, bytes_2)                                                                  \
+    STAND_IN(name, stand_in_zero(a##out, bytes); stand_in_zero(a##out_2, bytes_2); return WORK;)
+#define GIVES_TYPED(name, out, type) STAND_IN(name, stand_in_zero(a##out, data_type_bytes((int)a##type)); return WORK;)
+#define GIVES_MANY(name, out, count, element) STAND_IN(name, stand_in_zero(a##out, a##count * (element)); return WORK;)
+/* Tells that it needs no workspace, for want of knowing better. */
+#define SIZES(name, out, bytes) STAND_IN(name, stand_in_zero(a##out, bytes); return stand_in_remark_sizes(LIBRARY);)
+#define SIZES_2(name, out, bytes, out_2, bytes_2)                                                                  \
     STAND_IN(name, stand_in_zero(a##out, bytes); stand_in_zero(a##out_2, bytes_2);                                 \
-             return stand_in_work(LIBRARY, STATUS, a1);)
+             return stand_in_remark_sizes(LIBRARY);)
 /* Does nothing on the device: settings that nothing asks back. */
 #define ACCEPTS(name) STAND_IN(name, return SUCCESS;)
 /* Tells zero. */
 #define TELLS(name, out, bytes) STAND_IN(name, stand_in_zero(a##out, bytes); return SUCCESS;)
-#define TELLS_2(name, out, bytes, out_2, bytes_2)                                                                  \
-    STAND_IN(name, stand_in_zero(a##out, bytes); stand_in_zero(a##out_2, bytes_2); return SUCCESS;)
+#define TELLS_MANY(name, out, bytes) STAND_IN(name, stand_in_zero(a##out, a##bytes); return SUCCESS;)
 /* Objects: made and put at argument `out`, ended by argument 1; argument 1 remembers argument 2, or tells it there. */
 #define CREATES(name, out) STAND_IN(name, return stand_in_create(LIBRARY, STATUS, a##out);)
-#define DESTROYS(name) STAND_IN(name, return stand_in_destroy(LIBRARY, STATUS, a1);)
-#define SETS(name, field) STAND_IN(name, return stand_in_set(LIBRARY, STATUS, a1, field, a2);)
-#define READS(name, field, bytes) STAND_IN(name, return stand_in_get(LIBRARY, STATUS, a1, field, a2, bytes);)
+#define DESTROYS(name) STAND_IN(name, return stand_in_destroy(LIBRARY, STATUS, HANDLE(a1));)
+#define SETS(name, field) STAND_IN(name, return stand_in_set(LIBRARY, STATUS, HANDLE(a1), field, a2);)
+#define READS(name, field, bytes) STAND_IN(name, return stand_in_get(LIBRARY, STATUS, HANDLE(a1), field, a2, bytes);)
 /* Is lent device memory until further notice. */
 #define LENDS(name, address, bytes)                                                                                \
     STAND_IN(name, usage_workspace(LIBRARY, (const void *)a##address, a##bytes, NULL); return SUCCESS;)
 /* Fails, and is named at exit. */
-#define REFUSES(name) STUB int name(void) { usage_call(LIBRARY); return unmodelled_refuse(#name); }
+#define REFUSES(name)                                                                                              \
+    STUB int name(void);                                                                                           \
+    STUB int name(void) {                                                                                          \
+        usage_call(LIBRARY);                                                                                       \
+        return unmodelled_refuse(#name);                                                                           \
+    }
 
+/* Families: each of S, D, C and Z is a function of its own; _64 takes 64-bit sizes. */
 #define BOTH(ROW, name) ROW(name) ROW(name##_64)
 
 #endif

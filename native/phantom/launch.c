@@ -55,10 +55,14 @@ PHANTOM_API int __cudaLaunchKernel(void *kernel, struct size3 grid, struct size3
     return RUNTIME(launch(stream));
 }
 
+struct launch_attribute;
+
 struct launch_configuration {
     struct size3 grid, block;
     size_t shared;
     void *stream;
+    const struct launch_attribute *attributes;
+    unsigned attribute_count;
 };
 
 PHANTOM_API int cudaLaunchKernelExC(const struct launch_configuration *launched, const void *function,
@@ -110,7 +114,18 @@ PHANTOM_API char __cudaInitModule(void **handle) {
     return 1;
 }
 
+PHANTOM_API void __cudaRegisterManagedVar(void) {
+}
+
+PHANTOM_API void __cudaRegisterHostVar(void) {
+}
+
 PHANTOM_API int __cudaGetKernel(void **kernel, const void *function) {
+    *kernel = (void *)function;
+    return SUCCESS;
+}
+
+PHANTOM_API int cudaGetKernel(void **kernel, const void *function) {
     *kernel = (void *)function;
     return SUCCESS;
 }
@@ -121,10 +136,21 @@ PHANTOM_API int cudaGetFuncBySymbol(void **out, const void *symbol) {
 }
 
 /* A device variable needs an address, and programs may read it back through one: a page that nothing else uses. */
+static char variable[65536];
+
 PHANTOM_API int cudaGetSymbolAddress(void **out, const void *symbol) {
-    static char variable[65536];
     (void)symbol;
+    if (!out)
+        return remember(INVALID_VALUE);
     *out = variable;
+    return SUCCESS;
+}
+
+PHANTOM_API int cudaGetSymbolSize(size_t *out, const void *symbol) {
+    (void)symbol;
+    if (!out)
+        return remember(INVALID_VALUE);
+    *out = sizeof variable;
     return SUCCESS;
 }
 
@@ -161,6 +187,11 @@ PHANTOM_API int cudaFuncSetCacheConfig(const void *function, int config) {
     return SUCCESS;
 }
 
+PHANTOM_API int cudaFuncSetSharedMemConfig(const void *function, int config) {
+    (void)function, (void)config;
+    return SUCCESS;
+}
+
 static int occupancy(int *out, int block, size_t dynamic_shared) {
     const struct spec *spec = &phantom.spec;
     if (!out || block <= 0)
@@ -190,6 +221,90 @@ PHANTOM_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, void *func
     return DRIVER(occupancy(out, block, dynamic_shared));
 }
 
+PHANTOM_API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, void *function, int block,
+                                                                     size_t dynamic_shared, unsigned flags) {
+    (void)function, (void)flags;
+    return DRIVER(occupancy(out, block, dynamic_shared));
+}
+
+/* The largest block, and as many of them as fill the device. */
+static int potential(int *grid, int *block, int limit) {
+    if (!grid || !block)
+        return INVALID_VALUE;
+    *block = limit > 0 && limit < BLOCK_THREADS ? limit : BLOCK_THREADS;
+    int code = occupancy(grid, *block, 0);
+    *grid *= phantom.spec.sm;
+    return code;
+}
+
+PHANTOM_API int cuOccupancyMaxPotentialBlockSize(int *grid, int *block, void *function, void *shared_of_block,
+                                                 size_t dynamic_shared, int limit) {
+    (void)function, (void)shared_of_block, (void)dynamic_shared;
+    return DRIVER(potential(grid, block, limit));
+}
+
+static int shared_left(size_t *out, int blocks) {
+    if (!out || blocks < 1)
+        return INVALID_VALUE;
+    size_t share = (size_t)(phantom.spec.smem_sm / blocks), most = (size_t)phantom.spec.smem_optin;
+    *out = share < most ? share : most;
+    return SUCCESS;
+}
+
+PHANTOM_API int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *out, const void *function, int blocks, int threads) {
+    (void)function, (void)threads;
+    return RUNTIME(shared_left(out, blocks));
+}
+
+PHANTOM_API int cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, void *function, int blocks, int threads) {
+    (void)function, (void)threads;
+    return DRIVER(shared_left(out, blocks));
+}
+
+/* One block on each multiprocessor; which of them may form a cluster is not known here. */
+enum { PORTABLE_CLUSTER = 8, CLUSTER_DIMENSION = 4 };
+
+/* One attribute of a launch; `value` of a cluster's dimension is its three sides. */
+struct launch_attribute {
+    int id, padding;
+    unsigned value[16];
+};
+
+static int clusters(int *out, const struct launch_attribute *attributes, unsigned count) {
+    if (!out)
+        return INVALID_VALUE;
+    unsigned size = 1;
+    for (unsigned i = 0; i < count; i++)
+        if (attributes[i].id == CLUSTER_DIMENSION)
+            size = attributes[i].value[0] * attributes[i].value[1] * attributes[i].value[2];
+    *out = size && phantom.spec.major >= 9 ? phantom.spec.sm / (int)size : 0;
+    return SUCCESS;
+}
+
+PHANTOM_API int cudaOccupancyMaxActiveClusters(int *out, const void *function,
+                                               const struct launch_configuration *launched) {
+    (void)function;
+    return RUNTIME(launched ? clusters(out, launched->attributes, launched->attribute_count) : INVALID_VALUE);
+}
+
+static int cluster_size(int *out) {
+    if (!out)
+        return INVALID_VALUE;
+    *out = phantom.spec.major >= 9 ? PORTABLE_CLUSTER : 1;
+    return SUCCESS;
+}
+
+PHANTOM_API int cudaOccupancyMaxPotentialClusterSize(int *out, const void *function,
+                                                     const struct launch_configuration *launched) {
+    (void)function, (void)launched;
+    return RUNTIME(cluster_size(out));
+}
+
+PHANTOM_API int cuOccupancyMaxPotentialClusterSize(int *out, void *function, const void *launched) {
+    (void)function, (void)launched;
+    return DRIVER(cluster_size(out));
+}
+
 PHANTOM_API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments,
                                void **extra) {
@@ -209,7 +324,15 @@ PHANTOM_API int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsig
 struct driver_launch_configuration {
     unsigned grid[3], block[3], shared;
     void *stream;
+    const struct launch_attribute *attributes;
+    unsigned attribute_count;
 };
+
+PHANTOM_API int cuOccupancyMaxActiveClusters(int *out, void *function,
+                                             const struct driver_launch_configuration *launched) {
+    (void)function;
+    return DRIVER(launched ? clusters(out, launched->attributes, launched->attribute_count) : INVALID_VALUE);
+}
 
 PHANTOM_API int cuLaunchKernelEx(const struct driver_launch_configuration *launched, void *function, void **arguments,
                                  void **extra) {

@@ -71,3 +71,57 @@ graph.replay()
 answer(shape=list(y.shape))
 """)
     assert result.shape == [8, 8]
+
+
+def test_factorisations_transforms_and_sparse_products_run(on_phantom: Server) -> None:
+    result = on_phantom("""
+linalg = torch.linalg
+x = torch.randn(3, 8, 8, device="cuda", requires_grad=True)
+shapes = [list(t.shape) for t in (
+    linalg.qr(x)[0], linalg.svd(x)[1], linalg.eigh(x)[0], linalg.cholesky(x), linalg.lu_factor(x)[0],
+    linalg.solve(x, x), torch.fft.rfft(x), torch.fft.fft2(x))]
+(linalg.inv(x).sum() + torch.fft.irfft(torch.fft.rfft(x)).sum()).backward()
+sparse = torch.sparse_csr_tensor(torch.arange(0, 9), torch.arange(8), torch.ones(8), (8, 8), device="cuda")
+other = torch.sparse_csr_tensor(torch.arange(0, 9), torch.arange(8).flip(0), torch.ones(8), (8, 8), device="cuda")
+shapes.append(list((sparse @ x[0]).shape))
+answer(shapes=shapes, grad=list(x.grad.shape), called=phantom.unmodelled(), used=sorted(phantom.libraries()),
+       values=[(sparse + other)._nnz(), (sparse @ sparse)._nnz()], remarks=phantom.remarks())
+""")
+    square = [3, 8, 8]
+    assert result.shapes == [square, [3, 8], [3, 8], square, square, square, [3, 8, 5], square, [8, 8]]
+    assert result.grad == square
+    assert result.called == []
+    assert {"cublas", "cufft", "cusolver", "cusparse"} <= set(result.used)
+    # The sum may hold as many values as both; of 8 times 8 values evenly spread, each meets one.
+    assert result.values == [16, 8]
+    assert any(remark.startswith("cuSOLVER workspace sizes are not modelled") for remark in result.remarks)
+
+
+def test_code_compiled_at_run_time_loads_and_runs(on_phantom: Server) -> None:
+    result = on_phantom("""
+square = torch.cuda.jiterator._create_jit_fn("template <typename T> T square(T x) { return x * x; }")
+out = square(torch.ones(8, device="cuda"))
+answer(shape=list(out.shape), used=sorted(phantom.libraries()))
+""")
+    assert result.shape == [8]
+    assert "nvrtc" in result.used
+    assert "modules" in result.used
+
+
+def test_no_real_library_is_mapped_and_every_name_leads_to_the_phantom(on_phantom: Server) -> None:
+    result = on_phantom("""
+torch.ones(8, 8, device="cuda") @ torch.ones(8, 8, device="cuda")
+major = torch.version.cuda.split(".")[0]
+mapped = {line.split("/")[-1].strip() for line in open("/proc/self/maps") if ".so" in line}
+real = [name for name in mapped if name.startswith(("libcudart", "libcublas", "libcusolver", "libcusparse",
+                                                    "libcufft.", "libcurand", "libnvrtc"))]
+address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
+same = address(ctypes.CDLL(f"libcublas.so.{major}").cublasCreate_v2) == address(cuda.cublasCreate_v2)
+runtime, cublas = ctypes.c_int(), ctypes.c_int()
+ctypes.CDLL(f"libcudart.so.{major}").cudaRuntimeGetVersion(ctypes.byref(runtime))
+ctypes.CDLL(f"libcublas.so.{major}").cublasGetVersion_v2(None, ctypes.byref(cublas))
+answer(real=real, same=same, majors=[int(major), runtime.value // 1000, cublas.value // 10000])
+""")
+    assert result.real == []
+    assert result.same
+    assert len(set(result.majors)) == 1

@@ -67,8 +67,10 @@ def coverage(torch: Path) -> Coverage:
         raise TorchError(
             f"the torch in {torch} was built without CUDA", hint="install a CUDA build of torch from pypi.org"
         )
-    needed |= looked_up_names(torch / "lib" / _LOOKUPS_IN)
     modelled, stubs = exported_names(phantom_library())
+    # Who looks a function up by name gets its newest form.
+    lookups = looked_up_names(torch / "lib" / _LOOKUPS_IN)
+    needed |= {name + "_v2" if name + "_v2" in modelled else name for name in lookups}
     return Coverage(
         torch_version=_version(torch),
         modelled=tuple(sorted(needed & modelled)),

@@ -85,10 +85,17 @@ def environment(
     result = dict(os.environ if base is None else base)
     result["LD_PRELOAD"] = _prepended(preload, result.get("LD_PRELOAD"))
     result["LD_LIBRARY_PATH"] = _prepended([folder], result.get("LD_LIBRARY_PATH"))
+    # What is compiled or timed here must not reach a later run on a real GPU by way of torch's caches.
+    result["USE_PYTORCH_KERNEL_CACHE"] = "0"
+    result.setdefault("TORCHINDUCTOR_CACHE_DIR", str(_cache(result) / "inductor"))
     result["HOTBED_PHANTOM"] = "1"
     result["HOTBED_PHANTOM_GPU"] = spec_string(card, context=context)
     result["HOTBED_PHANTOM_COUNT"] = str(count)
     return result
+
+
+def _cache(env: Mapping[str, str]) -> Path:
+    return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hotbed"
 
 
 def _prepended(first: Sequence[str], rest: str | None) -> str:
