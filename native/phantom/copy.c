@@ -1,6 +1,7 @@
 /* Copies and fills. Device memory has no content: of what is written to it values.c keeps the small part that may be
  * read back, reads.c says what a read gives, and host to host is a real copy. */
 #include "capture.h"
+#include "inflow.h"
 #include "memory.h"
 #include "reads.h"
 #include "stream.h"
@@ -43,6 +44,8 @@ static int read_rows(char *to, const char *from, const struct shape *shape) {
 static int move(char *to, const char *from, const struct shape *shape, enum direction direction) {
     if (direction == DEVICE_TO_HOST)
         return read_rows(to, from, shape);
+    if (direction == HOST_TO_DEVICE)
+        inflow_note((uint64_t)to, shape->to_pitch * (shape->height - 1) + shape->width);
     for (size_t i = 0; i < shape->height; i++) {
         if (direction == HOST_TO_HOST)
             memmove(to, from, shape->width);

@@ -163,6 +163,16 @@ int64_t phantom_reads_so_far(int32_t *thread);
 /* 1 and the bytes of [from, from + size), if they are certain; else 0. This is no read. */
 int phantom_certain(uint64_t from, void *to, uint64_t size);
 
+/* A copy from the host to a device. */
+struct phantom_inflow {
+    uint64_t address, bytes;
+    int64_t unix_us; /* when, microseconds since 1970 */
+};
+
+/* Copies entries [from, from + n) of the log of such copies to `out`; returns how many the log has. A forked child's
+ * log begins with its parent's. */
+int64_t phantom_inflows(struct phantom_inflow *out, int64_t from, int64_t n);
+
 /* Number of distinct entry points called that the phantom does not model, and the name of one of them. */
 int phantom_unmodelled_count(void);
 const char *phantom_unmodelled_name(int index);

@@ -112,6 +112,16 @@ MOST_ANSWERS = 16
 """how many answers the phantom holds for one thread"""
 
 
+class InflowEntry(ctypes.Structure):
+    """struct phantom_inflow: a copy from the host to a device; bytes, and microseconds since 1970."""
+
+    _fields_ = (
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("unix_us", ctypes.c_int64),
+    )
+
+
 class Control:
     """The phantom of this process. Raises PhantomError where there is none.
 
@@ -151,6 +161,8 @@ class Control:
             ctypes.c_int64,
             ctypes.c_int64,
         ]
+        self._library.phantom_inflows.restype = ctypes.c_int64
+        self._library.phantom_inflows.argtypes = [ctypes.POINTER(InflowEntry), ctypes.c_int64, ctypes.c_int64]
         self._library.phantom_remark.restype = ctypes.c_char_p
         self._declare_reads()
         self._library.phantom_drive.restype = ctypes.c_int64
@@ -228,6 +240,13 @@ class Control:
         count = self._library.phantom_workspaces(None, 0, 0)
         entries = (WorkspaceEntry * count)()
         self._library.phantom_workspaces(entries, 0, count)
+        return list(entries)
+
+    def inflows(self) -> list[InflowEntry]:
+        """Copies from the host to devices so far, in their order; the first 200,000 of them."""
+        count = self._library.phantom_inflows(None, 0, 0)
+        entries = (InflowEntry * count)()
+        self._library.phantom_inflows(entries, 0, count)
         return list(entries)
 
     def remarks(self) -> list[str]:

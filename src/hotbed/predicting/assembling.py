@@ -9,7 +9,7 @@ import numpy as np
 
 from hotbed.phantom.control import LIBRARIES
 from hotbed.predicting.blocks import Blocks
-from hotbed.predicting.categories import categories_of
+from hotbed.predicting.categories import categories_of, filled
 from hotbed.predicting.script_run import CATEGORIES, DeviceRun, Workspace
 from hotbed.trace import load_devices
 from hotbed.trace.model import NONE, DeviceInfo
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from hotbed.predicting.script_run import StepMark
     from hotbed.trace import Trace
 
-# The clocks of torch's history and of the phantom's log are read at different moments.
-_CLOCK_US = 50
-
 
 def device_runs(finished: Finished, gpu: Gpu) -> tuple[DeviceRun, ...]:
     """A DeviceRun for every device that the program allocated on, or tried to."""
@@ -34,6 +31,19 @@ def device_runs(finished: Finished, gpu: Gpu) -> tuple[DeviceRun, ...]:
         for stats in finished.report.get("devices", ())
         if stats["peak_reserved_bytes"] or stats["ooms"]
     )
+
+
+def host_model_bytes(report: dict[str, Any], devices: tuple[DeviceRun, ...]) -> int:
+    """Parameters and buffers that were copied from the host: so much of the model was built there first."""
+    total = 0
+    for device in devices:
+        if device.trace is not None:
+            events, strings = device.trace.events, device.trace.strings
+            blocks = Blocks(device.trace)
+            copied = blocks.allocs[filled(report, blocks)]
+            model = [strings[number] in ("parameters", "buffers") for number in events.category[copied]]
+            total += int(events.size[copied][model].sum())
+    return total
 
 
 def _device_run(report: dict[str, Any], stats: dict[str, int], trace: Trace | None, gpu: Gpu) -> DeviceRun:
@@ -67,14 +77,15 @@ def _step_column(events: int, steps: tuple[StepMark, ...]) -> np.ndarray[Any, np
 
 
 def _workspaces(report: dict[str, Any], blocks: Blocks) -> tuple[Workspace, ...]:
-    """The phantom's log of what libraries were lent, as allocations of this trace."""
-    found = []
-    for entry in report["workspaces"]:
-        if entry["device"] != blocks.trace.device:
-            continue
-        number = blocks.latest(entry["address"], entry["time_us"] + _CLOCK_US)
+    """The phantom's log of what libraries were lent, as allocations of this trace; each loan once."""
+    lent = [entry for entry in report["workspaces"] if entry["device"] == blocks.trace.device]
+    numbers = blocks.at_times([e["address"] for e in lent], [e["time_us"] for e in lent])
+    found: dict[Workspace, None] = {}
+    for entry, number in zip(lent, numbers.tolist(), strict=True):
         if number >= 0:
-            alternatives = tuple(size for size in entry["alternative_bytes"] if size)
+            others = tuple(entry["alternative_bytes"])
             event = int(blocks.allocs[number])
-            found.append(Workspace(event, LIBRARIES[entry["library"]], entry["bytes"], alternatives))
+            size = entry["bytes"]
+            alternatives = others if set(others) != {size} else ()
+            found[Workspace(event, LIBRARIES[entry["library"]], size, alternatives)] = None
     return tuple(found)

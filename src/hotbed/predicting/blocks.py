@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     Index = npt.NDArray[np.int64]
 
+# Torch's history and the phantom read the same clock, each through a conversion of its own: first as it is.
+_CLOCKS_US = (2, 200)
+
 
 class Blocks:
     """The allocations of one trace. A *place* is an index p: after the events before p, before event p."""
@@ -49,33 +52,41 @@ class Blocks:
     def at(self, addresses: Sequence[int], place: int) -> Index:
         """Numbers (into `allocs`) of the blocks that were live at `place` and contain one of `addresses`."""
         wanted = np.unique(np.array(addresses, np.uint64))
-        slot = np.searchsorted(self._known, wanted).clip(max=max(len(self._known) - 1, 0))
-        starts = self._known[slot] == wanted if len(self._known) else np.zeros(len(wanted), bool)
-        found = self._last_before(slot[starts], place)
-        live = found[found >= 0]
-        live = live[self.freed_at[live] >= place]
-        inside = [self._containing(int(address), place) for address in wanted[~starts]]
-        return np.concatenate((live, np.array([number for number in inside if number >= 0], np.int64)))
+        found = self._owners(wanted, np.full(len(wanted), place))
+        return found[found >= 0]
 
-    def latest(self, address: int, time_us: int) -> int:
-        """Number of the last allocation that contains `address` and was made by `time_us`; -1 if there is none."""
-        events = self.trace.events
-        start, size = events.address[self.allocs], events.size[self.allocs].astype(np.uint64)
-        made = events.time_us[self.allocs] <= time_us
-        found = np.flatnonzero(
-            made & (start <= np.uint64(address)) & (np.uint64(address) < start + np.maximum(size, 1))
-        )
-        return int(found[-1]) if len(found) else -1
+    def at_times(self, addresses: Sequence[int], times_us: Sequence[int]) -> Index:
+        """For each address the number of the block that contained it at that time; -1 if none did.
+
+        Times may be early by what two clocks differ.
+        """
+        wanted = np.array(addresses, np.uint64)
+        times = np.maximum.accumulate(self.trace.events.time_us)
+        found = np.full(len(wanted), -1, np.int64)
+        for late in _CLOCKS_US:
+            open_ = found < 0
+            places = np.searchsorted(times, np.array(times_us, np.int64)[open_] + late, "right")
+            found[open_] = self._owners(wanted[open_], places)
+        return found
+
+    def _owners(self, addresses: npt.NDArray[np.uint64], places: npt.NDArray[Any]) -> Index:
+        if not len(self._made):
+            return np.full(len(addresses), -1, np.int64)
+        slot = np.searchsorted(self._known, addresses).clip(max=len(self._known) - 1)
+        starts = self._known[slot] == addresses
+        found = np.where(starts, self._last_before(slot, places), -1)
+        found = np.where((found >= 0) & (self.freed_at[found] >= places), found, -1)
+        for missing in np.flatnonzero(found < 0):
+            found[missing] = self._containing(addresses[missing], int(places[missing]))
+        return found
 
     def _sorted(self, events: Index) -> Index:
         """Keys of `events`: by address, then by order."""
         return np.sort(self._code[events] * self._span + events)
 
-    def _last_before(self, codes: npt.NDArray[Any], place: int) -> Index:
-        """For each address code the number of its last allocation before `place`; -1 if there is none."""
-        if not len(self._made):
-            return np.full(len(codes), -1, np.int64)
-        found = np.searchsorted(self._made, codes * self._span + place) - 1
+    def _last_before(self, codes: npt.NDArray[Any], places: npt.NDArray[Any]) -> Index:
+        """For each address code the number of its last allocation before its place; -1 if there is none."""
+        found = np.searchsorted(self._made, codes * self._span + places) - 1
         key = self._made[found.clip(0)]
         right = (found >= 0) & (key // self._span == codes)
         return np.where(right, np.searchsorted(self.allocs, key % self._span), -1)
@@ -89,11 +100,11 @@ class Blocks:
         right = (found < len(self._freed)) & (key // self._span == code)
         return np.where(right, key % self._span, self._span - 1)
 
-    def _containing(self, address: int, place: int) -> int:
+    def _containing(self, address: np.uint64, place: int) -> int:
         """A storage may begin inside a block: number of that block, -1 if there is none."""
         events = self.trace.events
         start = events.address[self.allocs]
         end = start + events.size[self.allocs].astype(np.uint64)
         live = (self.allocs < place) & (self.freed_at >= place)
-        found = np.flatnonzero(live & (start <= np.uint64(address)) & (np.uint64(address) < end))
+        found = np.flatnonzero(live & (start <= address) & (address < end))
         return int(found[-1]) if len(found) else -1

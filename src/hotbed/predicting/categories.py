@@ -50,10 +50,18 @@ def categories_of(
         if step.phase != "setup":
             _fill(category, _between(blocks, step.first_event, step.end_event), "temporaries")
             _fill(category, _activations(blocks, moments, step), "activations")
+    _fill(category, filled(report, blocks), "inputs")
     _fill(category, np.searchsorted(blocks.allocs, [w.event for w in workspaces]), "library workspaces")
     for name in _BY_ADDRESS:
         _fill(category, held.get(name, _NOTHING), name)
     return steps, category
+
+
+def filled(report: dict[str, Any], blocks: Blocks) -> npt.NDArray[np.int64]:
+    """Numbers of the allocations that the host copied something into, each once."""
+    copies = report["inflows"]
+    found = np.unique(blocks.at_times([copy[0] for copy in copies], [copy[2] for copy in copies]))
+    return found[found >= 0]
 
 
 _NOTHING: npt.NDArray[np.int64] = np.zeros(0, np.int64)

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from hotbed.errors import TorchError, UsageError
-from hotbed.predicting.assembling import device_runs
+from hotbed.predicting.assembling import device_runs, host_model_bytes
 from hotbed.predicting.passes import Finished, Pass, run_pass, show_kept
 from hotbed.predicting.script_run import Read, ScriptError, ScriptRun
 from hotbed.recording.values.session import ANSWERS, STOPPED_EXIT_STATUS
@@ -140,7 +140,7 @@ def _script_run(
         reads=tuple(Read(**row) for row in report.get("reads", ())),
         not_modelled=_not_modelled(finished, passes),
         host_peak_bytes=report.get("host_peak_bytes", 0),
-        host_model_bytes=0,
+        host_model_bytes=host_model_bytes(report, devices),
         wall_seconds=seconds,
         passes=passes,
     )

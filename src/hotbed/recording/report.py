@@ -36,6 +36,7 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
         "time_us": time.time_ns() // 1000,
         "libraries": control.libraries(),
         "workspaces": [_workspace(entry) for entry in control.workspaces()],
+        "inflows": [[entry.address, entry.bytes, entry.unix_us] for entry in control.inflows()],
         "remarks": control.remarks(),
         "unmodelled": control.unmodelled(),
         "reads": session.reads(),
