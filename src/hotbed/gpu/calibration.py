@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotbed.errors import PlatformError, UsageError
+from hotbed.errors import HotbedError, PlatformError, UsageError
 from hotbed.files import replacing
 from hotbed.gpu.catalogue import find_gpu
 from hotbed.gpu.driver_costs import CALIBRATION_SCHEMA
+from hotbed.gpu.library_growth import read_growth
 from hotbed.gpu.live import live_driver
+from hotbed.gpu.model import FIGURES, Gpu, Layout, Source
+from hotbed.gpu.tables import read_table
 
 if TYPE_CHECKING:
+    from hotbed.gpu.clusters import Clusters
+    from hotbed.gpu.growth import Growth
     from hotbed.gpu.measuring import Measurement
 
 
@@ -40,7 +45,9 @@ def origin_here(command: str, hotbed_version: str) -> Origin:
     return Origin(today, command, hotbed_version, platform.python_version(), driver, _cpu())
 
 
-def as_table(measured: Measurement, origin: Origin) -> dict[str, Any]:
+def as_table(
+    measured: Measurement, origin: Origin, clusters: Clusters | None = None, growth: Growth | None = None
+) -> dict[str, Any]:
     """The calibration as plain containers: what the file holds and what `--json` prints. Unknown keys are absent."""
     driver = f"driver {origin.driver_version}, " if origin.driver_version else ""
     table: dict[str, Any] = {
@@ -63,7 +70,87 @@ def as_table(measured: Measurement, origin: Origin) -> dict[str, Any]:
         "calls": {call: asdict(cost) for call, cost in measured.costs.items()},
         "samples": [asdict(sample) for sample in measured.samples],
     }
-    return {key: _known(value) for key, value in table.items()}
+    table |= _layout_table(clusters, growth)
+    if growth is not None:
+        table["growth"] = {
+            "torch_version": growth.torch_version,
+            "cudnn_version": growth.cudnn_version,
+            "context_bytes": growth.context_bytes,
+            "added_bytes": dict(growth.added_bytes),
+            "failed": dict(growth.failed) or None,
+        }
+        table["cudnn"] = {"version": growth.cudnn.get("version"), "device_json": growth.cudnn.get("json")}
+    return {key: known for key, value in table.items() if (known := _known(value)) != {}}
+
+
+def _layout_table(clusters: Clusters | None, growth: Growth | None) -> dict[str, Any]:
+    """The GPC layout, best as cuDNN itself measured it, since it is what cuDNN goes by."""
+    seen = list(clusters.groups) if clusters else []
+    by_cudnn = list(growth.cudnn.get("sms_per_gpc", ())) if growth else []
+    sms = by_cudnn or seen
+    if not sms:
+        return {}
+    if by_cudnn and seen:
+        method = "by cuDNN" + (
+            ", and the same by where clusters ran" if sms == seen else f"; clusters ran in {seen}"
+        )
+    else:
+        method = "by cuDNN" if by_cudnn else "by where clusters ran"
+    active = list(growth.cudnn.get("active_clusters", ())) if growth else []
+    active = active or (list(clusters.active) if clusters else [])
+    return {"layout": {"sms_per_gpc": sms, "active_clusters": active or None, "method": method}}
+
+
+def load_gpu(path: Path) -> Gpu:
+    """The card that a calibration describes: what the catalogue knows of its model, replaced by what was measured on it.
+
+    Raises HotbedError when the file is none, or names a GPU that is unknown and not described; OSError when it cannot be
+    read.
+    """
+    table = read_table(path)
+    if table.get("schema") != CALIBRATION_SCHEMA:
+        raise HotbedError(
+            f"{path}: calibration schema {table.get('schema')!r}, expected {CALIBRATION_SCHEMA}"
+        )
+    try:
+        return _with_measured(_model(table), table)
+    except (KeyError, TypeError, ValueError) as error:
+        hint = "write it again: hotbed calibrate --force"
+        raise HotbedError(f"{path} does not describe a GPU: {error!r}", hint=hint) from None
+
+
+def _model(table: dict[str, Any]) -> Gpu:
+    try:
+        return find_gpu(table["gpu"])
+    except UsageError:
+        slug = Path(default_name(table["gpu"])).stem
+        return Gpu(slug=slug, name=table["gpu"], total_bytes=int(table["device"]["total_bytes"]))
+
+
+def _with_measured(gpu: Gpu, table: dict[str, Any]) -> Gpu:
+    device = table.get("device", {})
+    figures: dict[str, Any] = {figure: int(device[figure]) for figure in FIGURES if figure in device}
+    if "compute_capability_major" in device:
+        figures["compute_capability"] = (
+            int(device["compute_capability_major"]),
+            int(device["compute_capability_minor"]),
+        )
+    context = table.get("context", {}).get("context_bytes")
+    if context is not None:
+        figures["context_bytes"] = int(context)
+    layout = table.get("layout")
+    layouts = gpu.layouts if layout is None else (_layout(layout, figures.get("sm_count", gpu.sm_count)),)
+    measured = Source("measured", table["source"])
+    sources = {**dict(gpu.sources), **dict.fromkeys(figures, measured)}
+    return replace(gpu, **figures, layouts=layouts, growth=read_growth(table), sources=tuple(sources.items()))
+
+
+def _layout(table: dict[str, Any], sm_count: int | None) -> Layout:
+    sms = tuple(map(int, table["sms_per_gpc"]))
+    if sm_count is not None and sum(sms) != sm_count:
+        raise ValueError(f"sms_per_gpc adds up to {sum(sms)} of {sm_count} SMs")
+    clusters = table.get("active_clusters")
+    return Layout(sms, None if clusters is None else tuple(map(int, clusters)))
 
 
 def default_name(gpu_name: str) -> str:

@@ -38,10 +38,11 @@ class Growth:
     cudnn: dict[str, Any]
 
 
-def measure_growth(uuid: str, device: int, python: str | None = None) -> Growth | None:
-    """Uses the libraries of `python`'s torch on the device, NVML's `uuid`; None where that interpreter has no torch.
+def measure_growth(uuid: str, device: int, python: str | None = None) -> Growth:
+    """Uses the libraries of the torch of `python` (None: this interpreter) on the device, NVML's `uuid`.
 
-    Takes as long as importing torch and some seconds. Raises PlatformError when NVML gives no figures or the child fails.
+    Takes as long as importing torch and some seconds. Raises PlatformError without torch, when NVML gives no
+    figures, or when the child fails.
     """
     before = _used_bytes(uuid, None)
     command = [python or sys.executable, "-c", _RUN.format(str(_STEPS)), str(device)]
@@ -55,7 +56,7 @@ def measure_growth(uuid: str, device: int, python: str | None = None) -> Growth 
         finally:
             child.kill()
     if _NO_TORCH in errors:
-        return None
+        raise PlatformError("that interpreter has no torch; name another one with --torch")
     if not lines or "cudnn_device" not in lines[-1]:
         words = errors.strip().splitlines()
         raise PlatformError(f"using torch on the device failed: {words[-1] if words else 'no word why'}")

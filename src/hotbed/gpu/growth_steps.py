@@ -47,7 +47,7 @@ def steps(torch: Any) -> dict[str, Callable[[], object]]:
 
     def compute() -> None:
         values = on_device() + 1
-        values.scatter_add_(0, torch.zeros_like(values, dtype=torch.int64), values)
+        values.scatter_add_(0, torch.zeros_like(values, dtype=torch.int64), values + 1)
         torch.nn.functional.layer_norm(values, values.shape).softmax(-1).sum().item()
         torch.nn.functional.adaptive_avg_pool2d(values[None], 1)
 
