@@ -5,7 +5,6 @@
 #include "memory.h"
 #include "stream.h"
 #include "usage.h"
-#include "values.h"
 
 #include <string.h>
 
@@ -24,7 +23,6 @@ static _Thread_local struct {
 int device_work(void *handle) {
     struct stream *stream = stream_of(handle);
     device_touch(device_now());
-    values_launch();
     int code = capture_check_legacy(stream);
     if (code == SUCCESS)
         capture_note(stream, NODE_KERNEL);

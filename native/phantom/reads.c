@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_READERS = 4096, MOST_BYTES_EACH = 1 << 19, LOOK_AHEAD = 64, STOPPED_EXIT_STATUS = 77 };
+enum { MOST_READERS = 4096, MOST_BYTES_EACH = 8 << 20, LOOK_AHEAD = 64, STOPPED_EXIT_STATUS = 77 };
 static const uint64_t MOST_LOGGED_BYTES = 256 << 20;
 
 struct entry {

@@ -2,6 +2,7 @@
 #include "usage.h"
 
 #include "state.h"
+#include "values.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@ static char remarks[REMARKS][REMARK_BYTES];
 static int remark_count;
 
 void usage_call(enum phantom_library library) {
+    values_launch();
     __atomic_fetch_add(&calls[library], 1, __ATOMIC_RELAXED);
 }
 

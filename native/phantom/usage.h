@@ -4,7 +4,7 @@
 
 #include "phantom.h"
 
-/* Counts one call into `library`. */
+/* Counts one call into `library`, which may have changed any value on the device. */
 void usage_call(enum phantom_library library);
 
 /* Notes that the program lent [address, address + bytes) to `library`; `alternatives` may be NULL:

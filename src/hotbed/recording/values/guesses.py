@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from .shadows import MOST_ELEMENTS
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+_MOST_SHUFFLED = 1 << 18
+"""elements"""
 
 
 class Guess(NamedTuple):
@@ -49,7 +51,7 @@ def chosen_half(count: int, source: torch.Generator) -> torch.Tensor:
 def distinct(shape: Sequence[int], below: int, source: torch.Generator) -> torch.Tensor:
     """Indices below `below`, different along the last dimension of `shape`, in random order."""
     *rows, count = shape
-    if below * math.prod(rows) <= 4 * MOST_ELEMENTS:
+    if below * math.prod(rows) <= _MOST_SHUFFLED:
         return torch.rand((*rows, below), generator=source, device="cpu").argsort(-1)[..., :count]
     # Too many to shuffle: evenly spread from a random start.
     start = torch.randint(below, (*rows, 1), generator=source, device="cpu")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from .guesses import chosen_half, generator, half, read_answer
-from .shadows import MOST_ELEMENTS, content, is_dense
+from .shadows import content, is_dense, small
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,7 +68,7 @@ class Reader:
         """Answer for a copy to the host: the bytes as they cross, and the guess that they rest on."""
         values, guess, _ = self.known(source)
         if values is None:
-            if source.numel() > MOST_ELEMENTS:
+            if not small(source):
                 fill, guess = self.fill(source)
                 return b"", guess if fill == 0 else "zeros"
             value, words = read_answer(source.dtype)
@@ -104,8 +105,8 @@ def _crossing(values: torch.Tensor, target: torch.Tensor | None, dtype: torch.dt
 
 
 def _raw(values: torch.Tensor) -> bytes:
-    flat = values.contiguous().view(-1)
-    return bytes(flat.view(torch.uint8).tolist()) if flat.numel() else b""
+    flat = values.contiguous()
+    return ctypes.string_at(flat.data_ptr(), flat.numel() * flat.element_size()) if flat.numel() else b""
 
 
 def _item(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
@@ -147,7 +148,7 @@ def _nonzero(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
         found = values.nonzero()
         return Reading("nonzero", [len(found)], guess, (found,))
     count, words = reader.mask_count(args[0])
-    if reader.fill(args[0])[0] is not None or args[0].numel() > MOST_ELEMENTS:
+    if reader.fill(args[0])[0] is not None or not small(args[0]):
         return Reading("nonzero", [count], words, (None,))
     flat = chosen_half(args[0].numel(), reader.generator(lineage))
     place = torch.unravel_index(flat, args[0].shape) if args[0].dim() else ()

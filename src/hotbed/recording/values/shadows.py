@@ -8,10 +8,11 @@ import torch
 
 if TYPE_CHECKING:
     from .phantom import Phantom
-MOST_ELEMENTS = 65536
-"""of a tensor that is followed"""
+_MOST_NUMBERS, _MOST_INDICES = 1 << 16, 1 << 20
+"""Elements of a tensor that is followed. Routing tables and masks of integers and booleans matter more than numbers,
+and cost less."""
 
-_MOST_BYTES = MOST_ELEMENTS * 16
+_MOST_BYTES = _MOST_INDICES * 8
 
 
 class Shadow:
@@ -75,7 +76,9 @@ class Shadows:
 
 def small(tensor: torch.Tensor) -> bool:
     """Whether the tensor and the storage behind it are small enough to be followed."""
-    return bool(tensor.numel() <= MOST_ELEMENTS and tensor.untyped_storage().nbytes() <= _MOST_BYTES)
+    most: int = _MOST_NUMBERS if tensor.is_floating_point() or tensor.is_complex() else _MOST_INDICES
+    each: int = tensor.element_size()
+    return bool(tensor.numel() <= most and tensor.untyped_storage().nbytes() <= most * each)
 
 
 def covers(tensor: torch.Tensor, shadow: Shadow) -> bool:
