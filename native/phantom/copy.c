@@ -140,6 +140,32 @@ PHANTOM_API int cudaMemcpyToSymbol(const void *symbol, const void *from, size_t 
     return SUCCESS;
 }
 
+PHANTOM_API int cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t size, size_t offset,
+                                        int direction, void *stream) {
+    (void)stream;
+    return cudaMemcpyToSymbol(symbol, from, size, offset, direction);
+}
+
+/* Variables of kernels have no content either. */
+static int read_symbol(void *to, size_t size) {
+    if (!to)
+        return INVALID_VALUE;
+    if (!on_device(to))
+        memset(to, 0, size);
+    return SUCCESS;
+}
+
+PHANTOM_API int cudaMemcpyFromSymbol(void *to, const void *symbol, size_t size, size_t offset, int direction) {
+    (void)symbol, (void)offset, (void)direction;
+    return RUNTIME(read_symbol(to, size));
+}
+
+PHANTOM_API int cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t size, size_t offset, int direction,
+                                          void *stream) {
+    (void)symbol, (void)offset, (void)direction, (void)stream;
+    return RUNTIME(read_symbol(to, size));
+}
+
 PHANTOM_API int cudaMemset(void *to, int value, size_t size) {
     return RUNTIME(fill(to, four_times(value), size, NULL));
 }
@@ -168,6 +194,14 @@ PHANTOM_API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, vo
     return DRIVER(transfer((void *)to, (const void *)from, size, DEVICE_TO_DEVICE, stream_of(stream)));
 }
 
+PHANTOM_API int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t size) {
+    return DRIVER(transfer((void *)to, (const void *)from, size, DEVICE_TO_DEVICE, NULL));
+}
+
+PHANTOM_API int cuMemcpy(uint64_t to, uint64_t from, size_t size) {
+    return DRIVER(transfer((void *)to, (const void *)from, size, BY_POINTERS, NULL));
+}
+
 PHANTOM_API int cuMemcpyAsync(uint64_t to, uint64_t from, size_t size, void *stream) {
     return DRIVER(transfer((void *)to, (const void *)from, size, BY_POINTERS, stream_of(stream)));
 }
@@ -178,4 +212,20 @@ PHANTOM_API int cuMemsetD8Async(uint64_t to, unsigned char value, size_t count, 
 
 PHANTOM_API int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void *stream) {
     return DRIVER(fill((void *)to, value, count * 4, stream_of(stream)));
+}
+
+PHANTOM_API int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t count) {
+    return cuMemsetD8Async(to, value, count, NULL);
+}
+
+PHANTOM_API int cuMemsetD16Async(uint64_t to, unsigned short value, size_t count, void *stream) {
+    return DRIVER(fill((void *)to, value * 0x10001u, count * 2, stream_of(stream)));
+}
+
+PHANTOM_API int cuMemsetD16_v2(uint64_t to, unsigned short value, size_t count) {
+    return cuMemsetD16Async(to, value, count, NULL);
+}
+
+PHANTOM_API int cuMemsetD32_v2(uint64_t to, unsigned value, size_t count) {
+    return cuMemsetD32Async(to, value, count, NULL);
 }

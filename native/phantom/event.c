@@ -157,6 +157,10 @@ PHANTOM_API int cudaEventElapsedTime(float *milliseconds, void *start, void *end
     return RUNTIME(elapsed(milliseconds, event_of(start), event_of(end)));
 }
 
+PHANTOM_API int cudaEventElapsedTime_v2(float *milliseconds, void *start, void *end) {
+    return cudaEventElapsedTime(milliseconds, start, end);
+}
+
 PHANTOM_API int cuEventCreate(void **out, unsigned flags) {
     return DRIVER(create(out, flags));
 }

@@ -206,6 +206,20 @@ PHANTOM_API int cuLinkAddFile_v2(void *link, int type, const char *path, unsigne
     return SUCCESS;
 }
 
+/* Who looks these up without a version, as cuDNN does, calls them as the later ones. */
+PHANTOM_API int cuLinkCreate(unsigned count, int *options, void **values, void **out) {
+    return cuLinkCreate_v2(count, options, values, out);
+}
+
+PHANTOM_API int cuLinkAddData(void *link, int type, void *data, size_t bytes, const char *name, unsigned count,
+                              int *options, void **values) {
+    return cuLinkAddData_v2(link, type, data, bytes, name, count, options, values);
+}
+
+PHANTOM_API int cuLinkAddFile(void *link, int type, const char *path, unsigned count, int *options, void **values) {
+    return cuLinkAddFile_v2(link, type, path, count, options, values);
+}
+
 PHANTOM_API int cuLinkComplete(void *link, void **out, size_t *bytes) {
     static char code[] = "linked";
     (void)link;

@@ -125,6 +125,10 @@ PHANTOM_API int cudaDeviceSynchronize(void) {
     return RUNTIME(synchronize_device());
 }
 
+PHANTOM_API int cudaThreadSynchronize(void) {
+    return cudaDeviceSynchronize();
+}
+
 PHANTOM_API int cudaStreamQuery(void *stream) {
     return RUNTIME(query(stream));
 }

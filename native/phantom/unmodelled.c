@@ -122,10 +122,6 @@ __attribute__((destructor)) static void report(void) {
                 phantom_unmodelled_name(i));
     if (count)
         fputc('\n', stderr);
-    for (int i = 0; i < count; i++)
-        if (!strcmp(phantom_unmodelled_name(i), "cuGetExportTable"))
-            fputs("hotbed phantom: a CUDA library without a stand-in looked for the real driver, so it could not start\n",
-                  stderr);
 }
 
 /* A child reports what it calls itself. */

@@ -42,17 +42,6 @@ answer(message=message, called=phantom.unmodelled())
     assert "hotbed phantom: not modelled, called by this program: cudaIpcGetMemHandle\n" in result.stderr
 
 
-def test_a_library_that_looks_for_the_real_driver_is_told_at_exit(on_phantom: Server) -> None:
-    result = on_phantom("""
-table, entry = ctypes.c_void_p(), ctypes.c_void_p()
-assert cuda.cuGetProcAddress_v2(b"cuGetExportTable", ctypes.byref(entry), 12000, ctypes.c_uint64(0), None) == 0
-ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(entry.value)
-answer(code=ask(ctypes.addressof(table), 0))
-""")
-    assert result.code == 801
-    assert "a CUDA library without a stand-in looked for the real driver" in result.stderr
-
-
 def test_a_program_that_calls_nothing_unmodelled_ends_in_silence(on_phantom: Server) -> None:
     result = on_phantom("""
 x = torch.randn(1000, device="cuda")
