@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hotbed.errors import HotbedError, UsageError
 from hotbed.gpu import Gpu, find_gpu
+from hotbed.gpu.calibration import load_gpu
 from hotbed.predicting.answering import Question, predict
 from hotbed.predicting.capacity import ROOMY_BYTES, roomy
 from hotbed.predicting.prediction import Range
@@ -32,7 +33,7 @@ def gpu_of(name: str | Gpu) -> Gpu:
     """The GPU called `name` in the catalogue, or the card that the calibration file `name` describes."""
     if isinstance(name, Gpu):
         return name
-    return find_gpu(name)
+    return load_gpu(Path(name)) if name.endswith(".toml") else find_gpu(name)
 
 
 class Predictor:
