@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from .guesses import generator, guess
 from .operations import tensors_in
 from .shadows import content, covers, materialise, small, store
+from .torch_there import Tensor, torch
 
 if TYPE_CHECKING:
     from .operations import Call
@@ -68,7 +67,7 @@ class Computer:
         except Exception:  # noqa: BLE001  (an operation without a CPU kernel, or one that rejects a guess)
             self.forget(call.written)
 
-    def forget(self, tensors: list[torch.Tensor]) -> None:
+    def forget(self, tensors: list[Tensor]) -> None:
         """Their content is unknown from here on."""
         for tensor in tensors:
             self._shadows.of(tensor).forget()

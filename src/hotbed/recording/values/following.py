@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-
 from .computing import Computer
 from .operations import Call, Operation, device_tensors, written_by
 from .reading import Reader, Reading
 from .shadows import Shadows
+from .torch_there import Tensor, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +85,7 @@ class Follower:
                 else:
                     self._log.note(reading.operation, reading.answer)
 
-    def _lineage(self, operation: Operation, args: Any, inputs: list[torch.Tensor]) -> int:
+    def _lineage(self, operation: Operation, args: Any, inputs: list[Tensor]) -> int:
         """A number for what is about to be computed: from the operation, its tensors, numbers and random state."""
         numbers = tuple(value for value in args if type(value) is int)
         state = _random_offset() if operation.random else 0
@@ -99,7 +97,7 @@ class Follower:
         return hash((operation.number, state, numbers, parents))
 
     def _renewed(
-        self, outs: list[torch.Tensor], inputs: list[torch.Tensor], written: list[torch.Tensor], lineage: int
+        self, outs: list[Tensor], inputs: list[Tensor], written: list[Tensor], lineage: int
     ) -> dict[int, Any]:
         """Shadows for results with a storage of their own, by their place among `outs`."""
         there = {tensor.untyped_storage()._cdata for tensor in inputs}
@@ -134,34 +132,41 @@ def _random_offset() -> int:
 
 @cache
 def _unwraps(kind: type) -> bool:
-    """Whether a tensor class handles operations itself. Some versions of torch name torch.Tensor too."""
+    """Whether a tensor class handles operations itself. Some versions of torch name Tensor too."""
     own = kind.__mro__[: kind.__mro__.index(torch.Tensor)]
     return any("__torch_dispatch__" in vars(base) for base in own)
 
 
-class _Following(TorchDispatchMode):  # type: ignore[misc]
-    supports_higher_order_operators = True
+@cache
+def _mode_class() -> Any:
+    """A class of torch's, so it is made once torch is there."""
+    from torch.utils._python_dispatch import TorchDispatchMode
 
-    def __init__(self, follower: Follower) -> None:
-        super().__init__()
-        self._follower = follower
+    class Following(TorchDispatchMode):  # type: ignore[misc]
+        supports_higher_order_operators = True
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if any(map(_unwraps, types)):
-            return NotImplemented  # the parts come by here
-        if not isinstance(func, torch._ops.OpOverload):
-            return self._follower.forget(func(*args, **(kwargs or {})))
-        return self._follower.run(func, args, kwargs or {})
+        def __init__(self, follower: Follower) -> None:
+            super().__init__()
+            self._follower = follower
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if any(map(_unwraps, types)):
+                return NotImplemented  # the parts come by here
+            if not isinstance(func, torch._ops.OpOverload):
+                return self._follower.forget(func(*args, **(kwargs or {})))
+            return self._follower.run(func, args, kwargs or {})
+
+    return Following
 
 
 @contextmanager
 def follow(control: Phantom, log: ReadLog, seed: int) -> Iterator[None]:
     """Follows this thread, those that it starts, and what torch does to print a tensor, until the block ends."""
-    follower = Follower(control, log, seed)
+    follower, mode = Follower(control, log, seed), _mode_class()
 
     def followed(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            with _Following(follower):
+            with mode(follower):
                 return function(*args, **kwargs)
 
         return call
@@ -175,7 +180,7 @@ def follow(control: Phantom, log: ReadLog, seed: int) -> Iterator[None]:
     threading.Thread.start = start_followed  # type: ignore[method-assign, assignment]
     torch._tensor_str._str_intern = followed(text)
     try:
-        with _Following(follower):
+        with mode(follower):
             yield
     finally:
         threading.Thread.start = start  # type: ignore[method-assign]

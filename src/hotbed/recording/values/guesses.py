@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
+from .torch_there import Tensor, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ class Guess(NamedTuple):
     answer: str
 
 
-def generator(lineage: int, seed: int) -> torch.Generator:
+def generator(lineage: int, seed: int) -> Any:
     """Draws the same for what was computed in the same way: a checkpoint that is recomputed must agree with itself."""
     return torch.Generator().manual_seed(hash((lineage, seed)) & (1 << 62) - 1)
 
 
-def read_answer(dtype: torch.dtype) -> tuple[bool | int | float, str]:
+def read_answer(dtype: Any) -> tuple[bool | int | float, str]:
     """The value that an unknown element reads as, and its words."""
     if dtype == torch.bool:
         return False, "False"
@@ -43,12 +43,12 @@ def half(count: int) -> int:
     return (count + 1) // 2
 
 
-def chosen_half(count: int, source: torch.Generator) -> torch.Tensor:
+def chosen_half(count: int, source: Any) -> Tensor:
     """Sorted indices of half of `count` elements."""
     return torch.randperm(count, generator=source, device="cpu")[: half(count)].sort().values
 
 
-def distinct(shape: Sequence[int], below: int, source: torch.Generator) -> torch.Tensor:
+def distinct(shape: Sequence[int], below: int, source: Any) -> Tensor:
     """Indices below `below`, different along the last dimension of `shape`, in random order."""
     *rows, count = shape
     if below * math.prod(rows) <= _MOST_SHUFFLED:
@@ -58,7 +58,7 @@ def distinct(shape: Sequence[int], below: int, source: torch.Generator) -> torch
     return (start + torch.arange(count, device="cpu") * (below // max(1, count))) % below
 
 
-def _index_along(dim: int | None, tensor: torch.Tensor) -> int:
+def _index_along(dim: int | None, tensor: Tensor) -> int:
     size: int = tensor.numel() if dim is None or not tensor.dim() else tensor.shape[dim]
     return max(1, size)
 
@@ -71,13 +71,13 @@ def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: s
     return args[place] if len(args) > place else kwargs.get(name, default)
 
 
-def _arg_extreme(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+def _arg_extreme(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess:
     below = _index_along(_argument(args, kwargs, 1, "dim", None), args[0])
     return Guess((torch.randint(below, outs[0].shape, generator=source, device="cpu"),), _words(below))
 
 
 def _values_and_index(place: int) -> Callable[..., Guess]:
-    def guess(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+    def guess(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess:
         below = _index_along(_argument(args, kwargs, place, "dim", -1), args[0])
         return Guess(
             (None, torch.randint(below, outs[1].shape, generator=source, device="cpu")), _words(below)
@@ -87,7 +87,7 @@ def _values_and_index(place: int) -> Callable[..., Guess]:
 
 
 def _ordered(place: int) -> Callable[..., Guess]:
-    def guess(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+    def guess(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess:
         dim, index = _argument(args, kwargs, place, "dim", -1), outs[1]
         below = _index_along(dim, args[0])
         if not index.dim() or not isinstance(dim, int):
@@ -98,14 +98,14 @@ def _ordered(place: int) -> Callable[..., Guess]:
     return guess
 
 
-def _multinomial(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+def _multinomial(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess:
     below = args[0].shape[-1]
     if _argument(args, kwargs, 2, "replacement", False):
         return Guess((torch.randint(below, outs[0].shape, generator=source, device="cpu"),), _words(below))
     return Guess((distinct(outs[0].shape, below, source),), _words(below))
 
 
-def _count(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess | None:
+def _count(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess | None:
     if args[0].dtype != torch.bool:
         return None
     each = args[0].numel() // max(1, outs[0].numel())
@@ -113,7 +113,7 @@ def _count(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess 
 
 
 def _finite(value: bool) -> Callable[..., Guess]:
-    def guess(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess:
+    def guess(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess:
         return Guess((value,), "no value is NaN or infinite")
 
     return guess
@@ -122,7 +122,7 @@ def _finite(value: bool) -> Callable[..., Guess]:
 def _compare(value: bool) -> Callable[..., Guess | None]:
     """`x == inf` and `x == x` are how torch asks whether a number is finite; `value` answers the second."""
 
-    def guess(args: Any, kwargs: Any, outs: Any, source: torch.Generator) -> Guess | None:
+    def guess(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess | None:
         other = args[1]
         if isinstance(other, float) and math.isinf(other):
             return Guess((not value,), "no value is NaN or infinite")
@@ -133,7 +133,7 @@ def _compare(value: bool) -> Callable[..., Guess | None]:
     return guess
 
 
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+def _same(a: Tensor, b: Tensor) -> bool:
     return bool(a.data_ptr() == b.data_ptr() and a.stride() == b.stride() and a.shape == b.shape)
 
 
@@ -164,8 +164,8 @@ def guess(
     name: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    outs: list[torch.Tensor],
-    source: torch.Generator,
+    outs: list[Tensor],
+    source: Any,
 ) -> Guess | None:
     """What to take the results `outs` of an operation on unknown values for; None: they are unknown too."""
     rule = _RULES.get(name)

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
+from .torch_there import torch
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -94,9 +94,10 @@ def where() -> str:
     another."""
     frame: FrameType | None = sys._getframe(1)
     inner = None
+    torchs = f"{Path(torch.__file__).parent}{os.sep}"
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((_TORCH, _OURS, "<frozen")):
+        if not file.startswith((torchs, _OURS, "<frozen")):
             inner = inner or frame
             if not _is_library(file):
                 break

@@ -6,9 +6,8 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from .reading import READERS
+from .torch_there import Tensor, torch
 
 if TYPE_CHECKING:
     from .reading import Reading
@@ -45,19 +44,19 @@ class Call:
     func: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    inputs: list[torch.Tensor]
+    inputs: list[Tensor]
     lineage: int
     reading: Reading | None
-    outs: list[torch.Tensor]
+    outs: list[Tensor]
     fresh: dict[int, Shadow]
-    written: list[torch.Tensor]
+    written: list[Tensor]
 
-    def stored(self) -> list[tuple[torch.Tensor, Shadow]]:
+    def stored(self) -> list[tuple[Tensor, Shadow]]:
         """New results with their shadows."""
         return [(self.outs[place], shadow) for place, shadow in self.fresh.items()]
 
 
-def tensors_in(value: Any, found: list[torch.Tensor]) -> list[torch.Tensor]:
+def tensors_in(value: Any, found: list[Tensor]) -> list[Tensor]:
     """Appends the tensors in nested lists to `found`."""
     if isinstance(value, torch.Tensor):
         found.append(value)
@@ -67,12 +66,12 @@ def tensors_in(value: Any, found: list[torch.Tensor]) -> list[torch.Tensor]:
     return found
 
 
-def device_tensors(value: Any) -> list[torch.Tensor]:
+def device_tensors(value: Any) -> list[Tensor]:
     """The device tensors in nested lists."""
     return [tensor for tensor in tensors_in(value, []) if tensor.is_cuda]
 
 
-def written_by(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def written_by(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
     """The device tensors that a call changes in place."""
     if not operation.written:
         return []

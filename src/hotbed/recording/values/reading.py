@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
-
 from .guesses import chosen_half, generator, half, read_answer
 from .shadows import content, is_dense, small
+from .torch_there import Tensor, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,11 +25,11 @@ class Reading(NamedTuple):
     operation: str
     answers: Sequence[bytes | int]
     answer: str | None
-    results: tuple[torch.Tensor | None, ...] | None = None
+    results: tuple[Tensor | None, ...] | None = None
 
 
 class _Known(NamedTuple):
-    values: torch.Tensor | None
+    values: Tensor | None
     guess: str | None
     lineage: int
 
@@ -47,7 +46,7 @@ class Reader:
         rule = _RULES.get(name)
         return rule(self, func, args, kwargs) if rule else None
 
-    def known(self, tensor: torch.Tensor) -> _Known:
+    def known(self, tensor: Tensor) -> _Known:
         """Values of an argument, where they are known; of a CPU tensor, itself."""
         if tensor.device.type != "cuda":
             return _Known(tensor, None, 0)
@@ -55,16 +54,14 @@ class Reader:
         values = content(tensor, shadow)
         return _Known(values, shadow.guess if values is not None else None, shadow.lineage)
 
-    def fill(self, tensor: torch.Tensor) -> tuple[Any, str | None]:
+    def fill(self, tensor: Tensor) -> tuple[Any, str | None]:
         """The number that every element of a tensor has, or None."""
         if tensor.device.type != "cuda":
             return None, None
         shadow = self._shadows.of(tensor)
         return shadow.fill, shadow.guess
 
-    def bytes_of(
-        self, source: torch.Tensor, target: torch.Tensor | None, dtype: torch.dtype
-    ) -> tuple[Any, str | None]:
+    def bytes_of(self, source: Tensor, target: Tensor | None, dtype: Any) -> tuple[Any, str | None]:
         """Answer for a copy to the host: the bytes as they cross, and the guess that they rest on."""
         values, guess, _ = self.known(source)
         if values is None:
@@ -77,7 +74,7 @@ class Reader:
             guess = _told(values, guess)
         return _raw(_crossing(values, target, dtype)), guess
 
-    def mask_count(self, mask: torch.Tensor) -> tuple[int, str | None]:
+    def mask_count(self, mask: Tensor) -> tuple[int, str | None]:
         """How many elements of a mask are set."""
         values, guess, _ = self.known(mask)
         if values is not None:
@@ -87,16 +84,16 @@ class Reader:
             return mask.numel() if fill else 0, guess
         return half(mask.numel()), f"half of {mask.numel()} elements"
 
-    def generator(self, lineage: int) -> torch.Generator:
+    def generator(self, lineage: int) -> Any:
         return generator(lineage, self._seed)
 
 
-def _told(values: torch.Tensor, guess: str) -> str:
+def _told(values: Tensor, guess: str) -> str:
     """What a guess has come to, where that is short."""
     return f"{values.item()} ({guess})" if values.numel() == 1 and values.dtype == torch.bool else guess
 
 
-def _crossing(values: torch.Tensor, target: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
+def _crossing(values: Tensor, target: Tensor | None, dtype: Any) -> Tensor:
     """Flat values in the order in which torch copies them: as they lie if both sides lie alike, else row by row."""
     alike = dtype == values.dtype and (target is None or target.stride() == values.stride())
     if alike and is_dense(values):
@@ -104,7 +101,7 @@ def _crossing(values: torch.Tensor, target: torch.Tensor | None, dtype: torch.dt
     return values.to(dtype).contiguous().view(-1)
 
 
-def _raw(values: torch.Tensor) -> bytes:
+def _raw(values: Tensor) -> bytes:
     flat = values.contiguous()
     return ctypes.string_at(flat.data_ptr(), flat.numel() * flat.element_size()) if flat.numel() else b""
 

@@ -10,10 +10,13 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from .following import follow
+from .log import ReadLog
+from .torch_there import torch
+
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .log import ReadLog
     from .phantom import Phantom
 
 Mode = Literal["plain", "learn", "answered"]
@@ -42,10 +45,6 @@ class Session(AbstractContextManager["Session"]):
         return self
 
     def _learn(self) -> None:
-        # torch is imported by now, and only this pass needs what follows it.
-        from .following import follow
-        from .log import ReadLog
-
         self._log = ReadLog(self._control)
         self._stack.enter_context(follow(self._control, self._log, self._seed))
 
@@ -77,7 +76,7 @@ class Session(AbstractContextManager["Session"]):
 def _seed_host(seed: int) -> None:
     """The passes must draw the same numbers on the host, or they would not ask the same questions."""
     random.seed(seed)
-    sys.modules["torch"].manual_seed(seed)
+    torch.manual_seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed % 2**32)
 

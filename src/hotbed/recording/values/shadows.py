@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
+from .torch_there import Tensor, torch
 
 if TYPE_CHECKING:
     from .phantom import Phantom
@@ -29,7 +29,7 @@ class Shadow:
         self.pointer = pointer
         self.size = size
         self.lineage = lineage
-        self.data: torch.UntypedStorage | None = None
+        self.data: Any = None
         self.fill: bool | float | None = None
         self.guess: str | None = None
 
@@ -49,7 +49,7 @@ class Shadows:
         self._control = control
         self._by_storage: dict[int, Shadow] = {}
 
-    def of(self, tensor: torch.Tensor) -> Shadow:
+    def of(self, tensor: Tensor) -> Shadow:
         """The shadow of the storage behind a device tensor, made on first sight."""
         storage = tensor.untyped_storage()
         shadow = self._by_storage.get(storage._cdata)
@@ -58,7 +58,7 @@ class Shadows:
             self.look_up(shadow)
         return shadow
 
-    def renew(self, tensor: torch.Tensor, lineage: int) -> Shadow:
+    def renew(self, tensor: Tensor, lineage: int) -> Shadow:
         """A new shadow, with nothing known, for a storage that was just made."""
         storage = tensor.untyped_storage()
         shadow = Shadow(storage.data_ptr(), storage.nbytes(), lineage)
@@ -74,20 +74,20 @@ class Shadows:
             shadow.data = torch.frombuffer(bytearray(content), dtype=torch.uint8).untyped_storage()
 
 
-def small(tensor: torch.Tensor) -> bool:
+def small(tensor: Tensor) -> bool:
     """Whether the tensor and the storage behind it are small enough to be followed."""
     most: int = _MOST_NUMBERS if tensor.is_floating_point() or tensor.is_complex() else _MOST_INDICES
     each: int = tensor.element_size()
     return bool(tensor.numel() <= most and tensor.untyped_storage().nbytes() <= most * each)
 
 
-def covers(tensor: torch.Tensor, shadow: Shadow) -> bool:
+def covers(tensor: Tensor, shadow: Shadow) -> bool:
     """Whether writing the tensor writes the whole storage."""
     full: bool = tensor.numel() * tensor.element_size() == shadow.size
     return full and is_dense(tensor)
 
 
-def is_dense(tensor: torch.Tensor) -> bool:
+def is_dense(tensor: Tensor) -> bool:
     """Whether the elements lie without gaps and without overlap, in any order of the dimensions."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
@@ -98,7 +98,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
     return True
 
 
-def content(tensor: torch.Tensor, shadow: Shadow) -> torch.Tensor | None:
+def content(tensor: Tensor, shadow: Shadow) -> Tensor | None:
     """A CPU tensor with the values of a small device tensor; it shares memory with the shadow. None: unknown."""
     if tensor.is_conj() or tensor.is_neg() or not small(tensor):
         return None
@@ -107,13 +107,13 @@ def content(tensor: torch.Tensor, shadow: Shadow) -> torch.Tensor | None:
     return None if shadow.data is None else placed(tensor, shadow.data)
 
 
-def placed(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
+def placed(tensor: Tensor, data: Any) -> Tensor:
     """The part of `data` that `tensor` is of its own storage."""
     empty = torch.empty(0, dtype=tensor.dtype, device="cpu")
     return empty.set_(data, tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
-def materialise(tensor: torch.Tensor, shadow: Shadow) -> None:
+def materialise(tensor: Tensor, shadow: Shadow) -> None:
     """Gives a shadow bytes of its own: those of its fill, or zeros."""
     count = shadow.size // tensor.element_size()
     flat = torch.full((count,), shadow.fill or 0, dtype=tensor.dtype, device="cpu")
@@ -123,7 +123,7 @@ def materialise(tensor: torch.Tensor, shadow: Shadow) -> None:
     shadow.fill = None
 
 
-def store(tensor: torch.Tensor, shadow: Shadow, values: Any, guess: str | None) -> None:
+def store(tensor: Tensor, shadow: Shadow, values: Any, guess: str | None) -> None:
     """Makes `values`, a CPU tensor or a number for all elements, the content of a device tensor that fills its storage."""
     shadow.forget()
     if isinstance(values, torch.Tensor):
