@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotbed.errors import HotbedError, UsageError
@@ -20,7 +21,6 @@ from hotbed.units import format_size
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
-    from pathlib import Path
 
     from hotbed.predicting.prediction import Prediction
     from hotbed.predicting.program import Program
