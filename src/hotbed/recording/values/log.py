@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
     from .phantom import Phantom
 
-_TORCH, _OURS, _STANDARD = (
-    f"{Path(file).parent}{os.sep}" for file in (torch.__file__, __file__, os.__file__)
-)
+_OURS, _STANDARD = (f"{Path(file).parent}{os.sep}" for file in (__file__, os.__file__))
 
 
 class _Place(NamedTuple):
