@@ -51,6 +51,7 @@ enum dnn_attribute {
     DNN_ENGINE_GRAPH = 1300,
     DNN_ENGINE_INDEX = 1301,
     DNN_ENGINE_NUMERICAL_NOTE = 1303,
+    DNN_ENGINE_BEHAVIOR_NOTE = 1305,
     DNN_ENGINE_DEVICE = 1307,
     DNN_DEVICE_JSON = 2702,
 };
@@ -65,10 +66,14 @@ enum dnn_type {
     DNN_TYPE_HEURISTICS_MODE = 8,
     DNN_TYPE_NUMERICAL_NOTE = 11,
     DNN_TYPE_DESCRIPTOR = 15,
+    DNN_TYPE_BEHAVIOR_NOTE = 19,
     DNN_TYPE_INT32 = 23,
     DNN_TYPE_CHAR = 24,
     DNN_TYPE_FRACTION = 26,
 };
+
+/* Behaviour note of engines that compile their kernel when a plan is finalized. */
+enum { DNN_RUNTIME_COMPILATION = 0 };
 
 /* Types of tensor elements. */
 enum dnn_element { DNN_FLOAT = 0, DNN_DOUBLE = 1, DNN_HALF = 2, DNN_BFLOAT16 = 9 };

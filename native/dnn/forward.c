@@ -1,6 +1,7 @@
 /* Hands the backend interface on to the user's own cuDNN: its handle is never set, a described device is. Plans that
  * would compile kernels are not finalized: their workspace is known before. */
 #include "backend.h"
+#include "config.h"
 #include "facts.h"
 #include "nodes.h"
 #include "properties.h"
@@ -101,8 +102,9 @@ static int finalize_heuristics(struct node *node) {
 static int finalize_plan(struct node *node) {
     const struct backend *real = real_backend();
     long long count = 0;
-    if (!node->plain && node->made_from &&
-        !real->get(node->made_from, DNN_CONFIG_WORKSPACE, DNN_TYPE_INT64, 1, &count, &node->workspace))
+    if (node->made_from && (!node->plain || config_compiles(node->made_from)))
+        node->workspace = config_workspace(node->made_from);
+    if (node->workspace >= 0)
         return DNN_SUCCESS;
     name_device(node->descriptor, DNN_PLAN_DEVICE);
     int status = real->finalize(node->descriptor);

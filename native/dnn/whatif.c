@@ -2,6 +2,7 @@
  * first whose plan can be finalized. The walk is repeated here on the lists of the other layouts. */
 #include "whatif.h"
 
+#include "config.h"
 #include "facts.h"
 #include "phantom.h"
 #include "properties.h"
@@ -11,7 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { RESULTS = 64, NOTES = 32 };
+enum { RESULTS = 64 };
 
 struct search {
     int references, others;
@@ -70,17 +71,9 @@ void search_drop(struct search *search) {
     free(search);
 }
 
-static uint32_t bits(const int *notes, int64_t count) {
-    uint32_t result = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (notes[i] >= 0 && notes[i] < NOTES)
-            result |= (uint32_t)1 << notes[i];
-    return result;
-}
-
 void search_note(struct search *search, int index, const int *notes, int64_t count) {
     if (index >= 0 && index < RESULTS)
-        search->notes[index] = bits(notes, count);
+        search->notes[index] = config_note_bits(notes, count);
 }
 
 void search_tried(struct search *search, int index) {
@@ -97,26 +90,14 @@ static uint32_t unwanted_notes(const struct search *search, int taken) {
     return taken < RESULTS ? unwanted & ~search->notes[taken] : unwanted;
 }
 
-static uint32_t notes_of(void *config) {
-    const struct backend *real = real_backend();
-    void *engine = NULL;
-    int notes[NOTES];
-    long long count = 0;
-    if (real->create(DNN_ENGINE, &engine))
-        return 0;
-    if (real->get(config, DNN_CONFIG_ENGINE, DNN_TYPE_DESCRIPTOR, 1, &count, &engine) ||
-        real->get(engine, DNN_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE, NOTES, &count, notes))
-        count = 0;
-    real->destroy(engine);
-    return bits(notes, count);
-}
-
 /* Bytes that a plan made of `config` wants; -1 if none can be made. */
 static int64_t planned_bytes(void *config, void *device) {
     const struct backend *real = real_backend();
     void *plan = NULL;
     int64_t bytes = -1;
     long long count = 0;
+    if (config_compiles(config))
+        return config_workspace(config);
     if (real->create(DNN_PLAN, &plan))
         return -1;
     if (real->set(plan, DNN_PLAN_CONFIG, DNN_TYPE_DESCRIPTOR, 1, &config) ||
@@ -146,7 +127,7 @@ static int64_t first_bytes(void *heuristics, void *device, uint32_t unwanted) {
     int64_t bytes = -1;
     int count = fetch_results(heuristics, configs, RESULTS);
     for (int i = 0; i < count; i++) {
-        if (bytes < 0 && !(unwanted && notes_of(configs[i]) & unwanted))
+        if (bytes < 0 && !(unwanted && config_numerical_notes(configs[i]) & unwanted))
             bytes = planned_bytes(configs[i], device);
         real_backend()->destroy(configs[i]);
     }
