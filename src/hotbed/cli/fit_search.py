@@ -46,7 +46,8 @@ def answer(request: Request, options: RunOptions, program: Program, gpu: Gpu, se
         def run(values: Mapping[str, str]) -> Probe:
             tell("running " + ", ".join(f"{name}={value}" for name, value in values.items()))
             one = replace(program, arguments=filled(program.arguments, values))
-            return probe_of(values, predictor.predict(one, settings, what_it_would_need=span is None))
+            found = predictor.predict(one, settings, what_it_would_need=span is None)
+            return probe_of(values, found, complete=span is None)
 
         if span is None:
             return _print_probes(request, gpu, side_by_side(run, [dict(choice) for choice in chosen]))

@@ -16,6 +16,7 @@ from hotbed.predicting.peaks import Peaks
 from hotbed.predicting.prediction import GpuFit, Overhead, Prediction, Range
 from hotbed.predicting.recommending import Advice, compared, searched
 from hotbed.predicting.remarks import warnings_of
+from hotbed.predicting.script_run import failed_by_itself
 from hotbed.replaying import compile_trace
 from hotbed.units import format_size
 
@@ -36,6 +37,8 @@ class Question:
     cards: bool = True
     goal: str | None = None
     python: str | None = None
+    tell: Callable[[str], None] = lambda _: None
+    """hears in words what is going on"""
 
 
 def predict(
@@ -65,6 +68,7 @@ class _Answer:
         failed: ScriptRun | None,
     ) -> None:
         self.program, self.run, self.question, self.failed = program, run, question, failed
+        self.cards = question.cards and not failed_by_itself(run.ending, run.script_exit_code)
         self.heaviest: DeviceRun | None = max(
             run.devices, key=lambda one: (one.peak_reserved_bytes, one.peak_allocated_bytes), default=None
         )
@@ -163,16 +167,18 @@ class _Answer:
         return Range(min(figures), max(figures))
 
     def _advice(self) -> Advice | None:
-        if self.capacity is None or not self.question.cards:
+        if self.capacity is None or not self.cards:
             return None
         if self.question.goal is None:
             return compared(self.capacity, self.run.settings)
-        return searched(self.capacity, self.question.gpu, self.question.goal, self.question.python)
+        return searched(
+            self.capacity, self.question.gpu, self.question.goal, self.question.python, self.question.tell
+        )
 
     def _fits(self, advice: Advice | None) -> tuple[GpuFit, ...]:
         """The asked GPU first, then the catalogue by memory."""
         asked = self.question.gpu
-        others = sorted(catalogue(), key=lambda gpu: gpu.total_bytes) if self.question.cards else []
+        others = sorted(catalogue(), key=lambda gpu: gpu.total_bytes) if self.cards else []
         gpus = [asked, *(gpu for gpu in others if gpu.slug != asked.slug)]
         cards = [(gpu, self._overhead(gpu)) for gpu in gpus]
         if self.capacity is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from hotbed.predicting.script_run import failed_by_itself
+
 if TYPE_CHECKING:
     from hotbed.predicting.script_run import Ending, Phase, Read, ScriptError
 
@@ -121,7 +123,7 @@ class Prediction:
     @property
     def program_failed(self) -> bool:
         """Whether the program came to a bad end of its own: an exception, a signal, an exit status."""
-        return self.ending in ("error", "killed") or (self.ending == "end" and bool(self.script_exit_code))
+        return failed_by_itself(self.ending, self.script_exit_code)
 
     def to_json(self) -> dict[str, Any]:
         """Plain containers, schema 1: the fields above under their names, and `schema`; ranges are [low, high]."""

@@ -55,7 +55,7 @@ class Predictor:
     ) -> None:
         self.gpu, self.options, self.python = gpu, options, python
         self._tell = on_phase or (lambda _: None)
-        self._question = Question(gpu, cards, goal, python)
+        self._question = Question(gpu, cards, goal, python, self._tell)
         # It imports torch, as the program does: side by side, not one after the other.
         self._pool = ThreadPoolExecutor(1)
         self._replayer: Future[Replayer] = self._pool.submit(Replayer, roomy(gpu), python=python)

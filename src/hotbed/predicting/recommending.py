@@ -10,8 +10,11 @@ from hotbed.settings import AllocatorSettings
 from hotbed.tuning import tune
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hotbed.gpu import Gpu
     from hotbed.predicting.capacity import Capacity
+    from hotbed.tuning.evaluator import Evaluator
 
 _WORTH = 0.01
 """share of reserved memory that other settings must save to be worth a recommendation"""
@@ -38,10 +41,16 @@ def compared(capacity: Capacity, in_force: str) -> Advice:
     return Advice(other if then.peak_reserved_bytes <= worth else None, how)
 
 
-def searched(capacity: Capacity, gpu: Gpu, goal: str, python: str | None) -> Advice:
-    """What hotbed.tune finds for the trace on `gpu`."""
+def searched(
+    capacity: Capacity, gpu: Gpu, goal: str, python: str | None, tell: Callable[[str], None]
+) -> Advice:
+    """What hotbed.tune finds for the trace on `gpu`; `tell` hears how far it is."""
+
+    def on_progress(evaluator: Evaluator) -> None:
+        tell(f"searching settings: {evaluator.replays} replays of about {evaluator.expected_replays}")
+
     try:
-        found = tune([capacity.trace], goal, gpu=gpu, python=python)
+        found = tune([capacity.trace], goal, gpu=gpu, python=python, on_progress=on_progress)
     except HotbedError as error:
         return Advice(None, f"hotbed tune: {error.message}")
     how = f"found by hotbed tune, goal {goal}, in {found.replays} replays"

@@ -103,6 +103,11 @@ class DeviceRun:
     ooms: int
 
 
+def failed_by_itself(ending: Ending, exit_code: int | None) -> bool:
+    """Whether a program came to a bad end of its own: an exception, a signal, an exit status; not out of memory."""
+    return ending in ("error", "killed") or (ending == "end" and bool(exit_code))
+
+
 @dataclass(frozen=True)
 class ScriptRun:
     """One program, run to its ending on phantom GPUs. `devices` are those that it allocated on, by number."""

@@ -120,14 +120,18 @@ def combinations(choices: Sequence[tuple[str, tuple[str, ...]]]) -> list[tuple[t
     return [tuple(chosen) for chosen in itertools.product(*named)]
 
 
-def probe_of(values: Values, found: Prediction) -> Probe:
-    """What `found`, a Prediction for the program with `values`, says about them."""
+def probe_of(values: Values, found: Prediction, *, complete: bool) -> Probe:
+    """What `found`, a Prediction for the program with `values`, says about them.
+
+    `complete`: a program that ran out of memory was run again with enough.
+    """
     failed, asked = found.program_failed, found.fits[0]
+    known = complete or found.ending != "out_of_memory"
     verdict: Verdict = "failed" if failed else "fits" if found.fits_asked else "too large"
     return Probe(
         values=tuple(values.items()),
         verdict=verdict,
-        smallest_bytes=None if failed or found.ending == "out_of_memory" else asked.smallest_bytes,
+        smallest_bytes=asked.smallest_bytes if not failed and known else None,
         peak_reserved_bytes=found.peak_reserved_bytes,
         peak_allocated_bytes=found.peak_allocated_bytes,
         device_used_bytes=found.device_used_bytes,
@@ -213,36 +217,48 @@ class Search:
         return [place for place in wanted if place in unknown] or _thirds(unknown)
 
     def _expected(self, below: int, above: int) -> list[int]:
-        """The last place that should fit if memory grows evenly, by the two largest runs that fit, and the next."""
+        """The last place that should fit if memory grows evenly, and the next one; empty where that is not known.
+
+        Growth is that of live memory between two runs that fit: what is reserved grows in large steps.
+        """
         fitting = [
-            place for place in sorted(self.known) if self.known[place].verdict == "fits" and place <= below
+            place for place in sorted(self.known) if place <= below and self.known[place].verdict == "fits"
         ]
         if len(fitting) < 2 or not self.expectations:
             return []
-        first, second = fitting[-2:]
-        least, more = self.known[first].smallest_bytes, self.known[second].smallest_bytes
-        if least is None or more is None or more <= least:
+        second = fitting[-1]
+        first = max((place for place in fitting if place <= second // 2), default=fitting[0])
+        needed, live = self.known[second].smallest_bytes, self.known[second].peak_allocated_bytes
+        growth = live - self.known[first].peak_allocated_bytes
+        if needed is None or growth <= 0:
             return []
         self.expectations -= 1
-        room = self.capacity_bytes - more
-        place = second + int(room * (second - first) / (more - least))
+        place = second + int((self.capacity_bytes - needed) * (second - first) / growth)
+        if place >= above - 1 and above < self.end:
+            # What does not fit lies lower than live memory says: from there downwards.
+            return [above - max(1, (above - below) // part) for part in (4, 16)]
         place = min(max(place, below + 1), above - 1)
         return [place, min(place + 1, above - 1)]
 
     def _checked(self, below: int, notes: list[str]) -> int:
-        """Tries the next values above: where one of them fits, memory does not simply grow with the value."""
+        """Tries the next values above: where one of them fits, memory does not simply grow with the value.
+
+        Then ever larger distances are tried, until nothing fits any more.
+        """
+        distance, gap = 1, below + 1
         while True:
-            self._probe((below + 1, below + 2))
-            larger = [
-                place for place, probe in self.known.items() if place > below and probe.verdict == "fits"
-            ]
+            self._probe((below + distance, below + 2 * distance))
+            larger = [place for place, probe in self.known.items() if place > below and probe.verdict == "fits"]
             if not larger:
-                return below
-            name, gap = self.span.name, self.span.values[below + 1]
-            below = max(larger)
+                break
+            below, distance = max(larger), 2 * distance
+        if below > gap:
+            name, values = self.span.name, self.span.values
             notes.append(
-                f"{name}={gap} does not fit, {name}={self.span.values[below]} does: memory does not simply grow with {name}"
+                f"{name}={values[gap]} does not fit and {name}={values[below]} does: memory does not simply grow with "
+                f"{name}, so a larger one than those tried may fit"
             )
+        return below
 
 
 def _doubled(above: int, end: int, known: Iterable[int]) -> list[int]:

@@ -30,7 +30,8 @@ def prediction_text(found: Prediction) -> RenderableType:
         Text(_verdict(found), style="bold" if found.fits_asked and not found.program_failed else "bold red"),
         _figures(found),
     ]
-    for part in (_categories(found), _steps(found), _cards(found)):
+    tables = () if found.program_failed else (_categories(found), _steps(found), _cards(found))
+    for part in tables:
         if part is not None:
             parts += [Text(""), part]
     remarks = [*_remarks(found)]
@@ -216,8 +217,16 @@ def _remarks(found: Prediction) -> Iterator[str]:
             yield f"  and {len(found.guesses) - _READS_SHOWN} more (--json lists all)"
     for sentence in found.not_modelled:
         yield f"not modelled: {sentence}"
-    if any(card.estimated for card in found.fits[1:]):
-        yield f"~ estimate: the program ran as on {found.gpu}; other architectures choose other workspaces"
+    if any(card.estimated for card in found.fits):
+        yield f"~ estimate: {_why_estimated(found)}"
+
+
+def _why_estimated(found: Prediction) -> str:
+    """The reason for the asked card, and what is true of the others beside it."""
+    own = found.fits[0].estimated
+    beyond = f"the program ran as on {found.gpu}, and other architectures choose other workspaces"
+    others = any(card.estimated not in (None, own) for card in found.fits)
+    return "; ".join(filter(None, (own, beyond if others else None)))
 
 
 def _guess(read: Read) -> str:
