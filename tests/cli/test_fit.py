@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hotbed.settings.toml import load
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -86,3 +88,89 @@ def test_the_trace_can_be_replayed(trained: tuple[dict[str, Any], str, Path]) ->
     assert found["trace"] == "train.fit.hbt"
     outcome = hotbed.replay(folder / found["trace"], detail=False)
     assert outcome.peak_reserved_bytes == found["peak_reserved_bytes"]
+
+
+def test_the_report_fits_a_screen_and_a_budget_stops_what_has_grown(tmp_path: Path) -> None:
+    result = fit(tmp_path, "--budget", "memory.json", "--update-budget", "train.py", "64")
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["step 0", "step 1"]
+    assert lines[2].startswith("fits NVIDIA H100 80GB HBM3: ")
+    assert "hotbed tune train.fit.hbt" in result.stdout
+    assert len(lines) < 50
+    path = tmp_path / "memory.json"
+    path.write_text(path.read_text().replace("train.py 64", "train.py 80"))
+    result = fit(tmp_path, "--budget", "memory.json", "--fail-over", "5%", "train.py", "80", code=1)
+    assert "over budget: peak reserved" in result.stderr
+    assert "(+25.0 %)" in result.stderr
+
+
+def test_what_does_not_fit_is_answered_with_what_it_needs(tmp_path: Path) -> None:
+    """Parameter, gradient and momentum of 6 GiB each on a T4 of 14.7 GiB; [needs] says so too."""
+    result = fit(tmp_path, "--gpu", "t4", "--write", "train.py", "6144", code=1)
+    verdict = next(line for line in result.stdout.splitlines() if line.startswith("does not fit"))
+    assert "needs 18." in verdict
+    assert "has 14.7 GiB" in verdict
+    needs = load(tmp_path / "hotbed.toml").needs
+    assert needs.gpu == "Tesla T4"
+    assert needs.device_used_bytes is not None
+    assert needs.device_used_bytes > 18 << 30
+
+
+def test_a_script_that_fails_shows_its_own_error(tmp_path: Path) -> None:
+    raising = "import torch\nx = torch.empty(1 << 20, device='cuda')\nraise ValueError('no such thing')\n"
+    result = fit(tmp_path, "train.py", program=raising, code=3)
+    assert "ValueError: no such thing" in result.stderr
+    assert "the program failed (ValueError: no such thing)" in result.stdout
+
+
+def test_the_largest_value_is_that_of_the_arithmetic(tmp_path: Path) -> None:
+    """b GiB three times over beside half a GiB of overhead: 4 is the most that 14.7 GiB hold."""
+    program = TRAINING.replace("int(sys.argv[1])", "1024 * int(sys.argv[1])")
+    result = fit(tmp_path, "--gpu", "t4", "--max", "b=1..6", "--json", "train.py", "{b}", program=program)
+    found = json.loads(result.stdout)
+    assert (found["value"], found["next_value"]) == (4, 5)
+    verdicts = {probe["values"]["b"]: probe["verdict"] for probe in found["probes"]}
+    assert {verdict for b, verdict in verdicts.items() if int(b) <= 4} == {"fits"}
+    assert {verdict for b, verdict in verdicts.items() if int(b) > 4} == {"too large"}
+
+
+def test_settings_come_from_hotbed_toml_unless_the_environment_has_some(tmp_path: Path) -> None:
+    (tmp_path / "hotbed.toml").write_text('schema = 1\n[memory]\nsettings = "expandable_segments:True"\n')
+    assert json.loads(fit(tmp_path, "--json", "train.py").stdout)["settings"] == "expandable_segments:True"
+
+
+def test_a_function_is_run_in_a_fresh_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"def train():\n    import sys\n    sys.argv[1:] = ['16']\n    exec({TRAINING!r}, {{}})\n"
+    (tmp_path / "my_training.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    import my_training
+
+    import hotbed
+
+    found = hotbed.fit(my_training.train, gpu="h200", echo="none")
+    assert found.optimizer_steps == 3
+    assert 48 * MIB <= found.peak_allocated_bytes < 49 * MIB
+    assert "torch" not in vars(my_training)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["missing.py"], 2, "missing.py"),
+        ([], 2, "PROGRAM"),
+        (["--gpu", "h300", "train.py"], 2, "h300"),
+        (["--max", "b=1", "train.py", "{b}"], 2, "b=1..1024"),
+        (["--max", "b=1..4", "train.py"], 2, "{b}"),
+        (["--fail-over", "5%", "train.py"], 2, "--budget"),
+        (["--settings", "no_such_key:1", "train.py"], 1, "no_such_key"),
+        (["-o", "train.py", "train.py"], 2, "exists"),
+        (["--seeds", "2", "--vary", "b=1,2", "train.py", "{b}"], 2, "--seeds"),
+    ],
+)
+def test_bad_input_is_named_before_anything_runs(
+    tmp_path: Path, args: list[str], code: int, words: str
+) -> None:
+    result = fit(tmp_path, *args, code=code)
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +83,7 @@ class Predictor:
         `settings` None leaves those of the environment. The trace is written to `trace_out`, which must not exist.
         Raises SettingsError, UsageError, TorchError, PlatformError.
         """
+        begun = time.monotonic()
         options = options or self.options
         program = _with_settings(replace(program, python=self.python), settings)
         failed, found = None, run(program, self.gpu, options)
@@ -91,6 +93,7 @@ class Predictor:
             found = run(program, self.gpu, replace(options, total_bytes=ROOMY_BYTES, echo="none"))
         self._tell("replaying under the limits of other cards")
         prediction = predict(program, found, self._question, self._replayer.result, failed)
+        prediction = replace(prediction, wall_seconds=time.monotonic() - begun)
         if trace_out is not None and write_trace(found, trace_out):
             prediction = replace(prediction, trace=str(trace_out))
         return prediction

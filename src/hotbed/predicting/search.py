@@ -219,7 +219,7 @@ class Search:
     def _expected(self, below: int, above: int) -> list[int]:
         """The last place that should fit if memory grows evenly, and the next one; empty where that is not known.
 
-        Growth is that of live memory between two runs that fit: what is reserved grows in large steps.
+        Growth is that between two runs that fit. Small values tell it by live memory: what is reserved grows in steps.
         """
         fitting = [
             place for place in sorted(self.known) if place <= below and self.known[place].verdict == "fits"
@@ -228,12 +228,19 @@ class Search:
             return []
         second = fitting[-1]
         first = max((place for place in fitting if place <= second // 2), default=fitting[0])
-        needed, live = self.known[second].smallest_bytes, self.known[second].peak_allocated_bytes
-        growth = live - self.known[first].peak_allocated_bytes
-        if needed is None or growth <= 0:
+        low, high = self.known[first], self.known[second]
+        if low.smallest_bytes is None or high.smallest_bytes is None:
+            return []
+        by_live = len(fitting) == 2
+        growth = (
+            high.peak_allocated_bytes - low.peak_allocated_bytes
+            if by_live
+            else high.smallest_bytes - low.smallest_bytes
+        )
+        if growth <= 0:
             return []
         self.expectations -= 1
-        place = second + int((self.capacity_bytes - needed) * (second - first) / growth)
+        place = second + int((self.capacity_bytes - high.smallest_bytes) * (second - first) / growth)
         if place >= above - 1 and above < self.end:
             # What does not fit lies lower than live memory says: from there downwards.
             return [above - max(1, (above - below) // part) for part in (4, 16)]
@@ -248,7 +255,9 @@ class Search:
         distance, gap = 1, below + 1
         while True:
             self._probe((below + distance, below + 2 * distance))
-            larger = [place for place, probe in self.known.items() if place > below and probe.verdict == "fits"]
+            larger = [
+                place for place, probe in self.known.items() if place > below and probe.verdict == "fits"
+            ]
             if not larger:
                 break
             below, distance = max(larger), 2 * distance

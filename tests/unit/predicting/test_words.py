@@ -1,0 +1,133 @@
+"""Margins, budgets and remarks: small rules, each with its figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hotbed.errors import HotbedError
+from hotbed.predicting import Prediction, Range, StepPeak
+from hotbed.predicting.budget import against_budget, with_budget
+from hotbed.predicting.margin import margin_bytes
+from hotbed.predicting.prediction import Overhead
+from hotbed.predicting.remarks import warnings_of
+from tests.unit.invented import MIB, training
+from tests.unit.predicting.runs import device_of, run_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hotbed.predicting.script_run import Ending
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("peak", "high", "expected"),
+    [
+        (10 * GIB, 10 * GIB, 104 * MIB),
+        (10 * GIB, 10 * GIB + 150 * MIB, 150 * MIB),
+        (10 * GIB, 12 * GIB, int(0.02 * 10 * GIB)),
+        (20 * MIB, 20 * MIB, int(0.02 * 20 * MIB)),
+        (0, 0, 0),
+    ],
+)
+def test_a_margin_is_one_percent_or_what_layouts_need_and_never_above_two(
+    peak: int, high: int, expected: int
+) -> None:
+    assert margin_bytes(peak, Range(peak, high)) == expected
+
+
+def prediction(reserved: int) -> Prediction:
+    return Prediction(
+        program="train.py",
+        gpu="NVIDIA H200",
+        settings="",
+        torch_version="2.14.1",
+        ending="steps",
+        optimizer_steps=3,
+        device=0,
+        peak_allocated_bytes=GIB,
+        peak_reserved_bytes=reserved,
+        peak_reserved_range_bytes=Range(reserved, reserved),
+        device_used_bytes=reserved,
+        overhead=Overhead(0, (), "", estimated=False),
+        by_category=(),
+        steps=(),
+        fits=(),
+        fits_asked=True,
+        margin_bytes=0,
+        recommended_settings=None,
+        guesses=(),
+        reads=(),
+        not_modelled=(),
+        warnings=(),
+        error=None,
+        script_exit_code=None,
+        trace=None,
+        wall_seconds=1.0,
+        host_peak_bytes=0,
+        passes=(),
+    )
+
+
+def test_growth_is_measured_against_the_budget_that_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "memory.json"
+    path.write_text(with_budget(path, prediction(2 * GIB)))
+    growths = {growth.figure: growth.percent for growth in against_budget(path, prediction(3 * GIB))}
+    assert growths == {"peak_allocated_bytes": 0.0, "peak_reserved_bytes": 50.0}
+
+
+def test_a_budget_keeps_its_other_programs(tmp_path: Path) -> None:
+    path = tmp_path / "memory.json"
+    other = replace(prediction(GIB), program="other.py")
+    path.write_text(with_budget(path, other))
+    path.write_text(with_budget(path, prediction(2 * GIB)))
+    assert against_budget(path, other)[1].percent == 0.0
+
+
+def test_a_program_without_budget_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "memory.json"
+    path.write_text(with_budget(path, prediction(GIB)))
+    with pytest.raises(HotbedError, match=r"no budget for 'new\.py on NVIDIA H200'"):
+        against_budget(path, replace(prediction(GIB), program="new.py"))
+    path.write_text("[]")
+    with pytest.raises(HotbedError, match="no budget file"):
+        against_budget(path, prediction(GIB))
+
+
+def test_a_model_built_on_the_cpu_is_warned_about_with_its_size() -> None:
+    device = device_of(training([MIB] * 4))
+    words = list(warnings_of(run_of(device, host_model_bytes=12 * GIB), device, ()))
+    assert "built on the CPU first, 12.0 GiB" in words[0]
+    assert not list(warnings_of(run_of(device, host_model_bytes=MIB), device, ()))
+
+
+def test_a_leak_is_warned_about() -> None:
+    device = device_of(training([MIB] * 4))
+    steps = [StepPeak("train", step, 0, 0, (10 + 3 * step) * MIB, ()) for step in range(3)]
+    assert "grows by 3.0 MiB" in list(warnings_of(run_of(device), device, steps))[0]
+
+
+def test_memory_errors_that_the_program_caught_are_told() -> None:
+    device = device_of(training([MIB] * 4), ooms=2)
+    assert "ran out of memory 2 times, caught that" in list(warnings_of(run_of(device), device, ()))[0]
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "failed"),
+    [
+        ("end", 0, False),
+        ("end", None, False),
+        ("end", 2, True),
+        ("error", 1, True),
+        ("killed", None, True),
+        ("out_of_memory", 1, False),
+        ("time", None, False),
+    ],
+)
+def test_a_bad_end_of_its_own_is_a_failure(ending: Ending, code: int | None, failed: bool) -> None:
+    found = replace(prediction(GIB), ending=ending, script_exit_code=code)
+    assert found.program_failed is failed
