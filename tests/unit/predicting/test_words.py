@@ -108,12 +108,12 @@ def test_a_model_built_on_the_cpu_is_warned_about_with_its_size() -> None:
 def test_a_leak_is_warned_about() -> None:
     device = device_of(training([MIB] * 4))
     steps = [StepPeak("train", step, 0, 0, (10 + 3 * step) * MIB, ()) for step in range(3)]
-    assert "grows by 3.0 MiB" in list(warnings_of(run_of(device), device, steps))[0]
+    assert "grows by 3.0 MiB" in next(iter(warnings_of(run_of(device), device, steps)))
 
 
 def test_memory_errors_that_the_program_caught_are_told() -> None:
     device = device_of(training([MIB] * 4), ooms=2)
-    assert "ran out of memory 2 times, caught that" in list(warnings_of(run_of(device), device, ()))[0]
+    assert "ran out of memory 2 times, caught that" in next(iter(warnings_of(run_of(device), device, ())))
 
 
 @pytest.mark.parametrize(
