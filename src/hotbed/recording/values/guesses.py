@@ -19,6 +19,9 @@ _MOST_SHUFFLED = 1 << 18
 """elements"""
 
 
+ONE_EACH = "one element of each row is equal"
+
+
 class Guess(NamedTuple):
     """For each result in turn a CPU tensor, a number for all elements or None; and the guess in words."""
 
@@ -133,6 +136,17 @@ def _compare(value: bool) -> Callable[..., Guess | None]:
     return guess
 
 
+def _compare_tensors(value: bool) -> Callable[..., Guess | None]:
+    """Two unknown numbers are never equal, but for the one that was sought, e.g. the largest of its row."""
+    finite = _compare(value)
+
+    def guess(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess | None:
+        floating = all(isinstance(side, torch.Tensor) and side.is_floating_point() for side in args[:2])
+        return finite(args, kwargs, outs, source) or (Guess((not value,), ONE_EACH) if floating else None)
+
+    return guess
+
+
 def _same(a: Tensor, b: Tensor) -> bool:
     return bool(a.data_ptr() == b.data_ptr() and a.stride() == b.stride() and a.shape == b.shape)
 
@@ -154,9 +168,9 @@ _RULES: dict[str, Callable[..., Guess | None]] = {
     "aten::sum.dim_IntList": _count,
     "aten::isnan": _finite(False),
     "aten::eq.Scalar": _compare(True),
-    "aten::eq.Tensor": _compare(True),
+    "aten::eq.Tensor": _compare_tensors(True),
     "aten::ne.Scalar": _compare(False),
-    "aten::ne.Tensor": _compare(False),
+    "aten::ne.Tensor": _compare_tensors(False),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .guesses import chosen_half, generator, half, read_answer
+from .guesses import ONE_EACH, chosen_half, generator, half, read_answer
 from .shadows import content, is_dense, small
 from .torch_there import Tensor, torch
 
@@ -76,10 +76,13 @@ class Reader:
 
     def mask_count(self, mask: Tensor) -> tuple[int, str | None]:
         """How many elements of a mask are set."""
+        fill, guess = self.fill(mask)
+        if fill is not None and guess == ONE_EACH:
+            found = min(mask.numel(), mask.shape[0] if mask.dim() > 1 else 1)
+            return mask.numel() - found if fill else found, guess
         values, guess, _ = self.known(mask)
         if values is not None:
             return int(values.count_nonzero()), guess
-        fill, guess = self.fill(mask)
         if fill is not None:
             return mask.numel() if fill else 0, guess
         return half(mask.numel()), f"half of {mask.numel()} elements"
@@ -140,12 +143,11 @@ def _foreach_copy(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading 
 
 
 def _nonzero(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
-    values, guess, lineage = reader.known(args[0])
-    if values is not None:
-        found = values.nonzero()
-        return Reading("nonzero", [len(found)], guess, (found,))
     count, words = reader.mask_count(args[0])
-    if reader.fill(args[0])[0] is not None or not small(args[0]):
+    values, guess, lineage = reader.known(args[0])
+    if values is not None and words == guess != ONE_EACH:
+        return Reading("nonzero", [count], guess, (values.nonzero(),))
+    if not small(args[0]) or count != half(args[0].numel()):
         return Reading("nonzero", [count], words, (None,))
     flat = chosen_half(args[0].numel(), reader.generator(lineage))
     place = torch.unravel_index(flat, args[0].shape) if args[0].dim() else ()
