@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hotbed.gpu import find_gpu
+from hotbed.phantom import start
 from hotbed.predicting.program import Program
-from hotbed.predicting.running import RunOptions, run
-from hotbed.trace import Action
+from hotbed.predicting.running import RunOptions, run, write_trace
+from hotbed.replaying.steps import find_steps
+from hotbed.trace import Action, load_devices
 from hotbed.trace.model import NONE
 from hotbed.units import GIB, MIB
 
@@ -103,9 +106,18 @@ for i in range(100):
 """
 
 
-def test_a_training_loop_is_cut_into_steps_and_its_memory_has_names(runner: Runner) -> None:
-    found = runner(LOOP)
+@pytest.fixture(scope="module", params=PYTHONS, ids=lambda python: python.split("/")[-3])
+def loops(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[ScriptRun]:
+    """LOOP, five times."""
+    runner = Runner(request.param, tmp_path_factory.mktemp("loop"))
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(runner, [LOOP] * 5))
+
+
+def test_a_training_loop_is_cut_into_steps_and_its_memory_has_names(loops: list[ScriptRun]) -> None:
+    found = loops[0]
     assert (found.ending, found.optimizer_steps, found.error) == ("steps", 3, None)
+    assert found.host_model_bytes == 5 * MIB
     (device,) = found.devices
     assert phases(device) == ["setup", "train", "train", "eval", "train"]
     assert live(device, device.steps[0].end_event) == {"parameters": 4 * MIB, "buffers": MIB}
@@ -114,9 +126,78 @@ def test_a_training_loop_is_cut_into_steps_and_its_memory_has_names(runner: Runn
         "buffers": MIB,
         "gradients": 4 * MIB,
         "optimizer state": 8 * MIB,
-        # The loss, and the sine that its square keeps; the product it was made of; the batch.
+        # The loss.
         "activations": 4,
     }
+    assert made(device, device.steps[1]).count("inputs") == 1
+    assert made(device, device.steps[3]).count("activations") == 0
+
+
+def test_the_categories_of_what_is_live_add_up_to_what_torch_counts(
+    runner: Runner, capfd: pytest.CaptureFixture[str]
+) -> None:
+    counted = "    print(torch.cuda.memory_stats()['requested_bytes.all.current'])\n    if i == 1:"
+    found = runner(LOOP.replace("    if i == 1:", counted))
+    printed = [int(line) for line in capfd.readouterr().out.splitlines()]
+    (device,) = found.devices
+    ends = [step.end_event for step in device.steps if step.phase == "train"]
+    assert [sum(live(device, end).values()) for end in ends[:2]] == printed[:2]
+
+
+def test_the_trace_can_be_written_and_keeps_steps_and_categories(
+    loops: list[ScriptRun], tmp_path: Path
+) -> None:
+    assert write_trace(loops[0], tmp_path / "run.hbt")
+    (trace,) = load_devices(tmp_path / "run.hbt")
+    wanted = loops[0].devices[0].trace
+    assert wanted
+    assert trace.strings == wanted.strings
+    assert (trace.events.category == wanted.events.category).all()
+    assert (trace.events.step == wanted.events.step).all()
+    assert find_steps(trace).source == "recorded"
+    assert len(find_steps(trace)) == 3
+
+
+TALE = """
+import atexit, gc, json
+model = nn.Sequential(Scale(), Scale()).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for i in range(4):
+    h = torch.utils.checkpoint.checkpoint(model[0], batch().requires_grad_(), use_reentrant=True)
+    model[1](h).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    model.eval()
+    with torch.inference_mode():
+        model(batch())
+    model.train()
+class Cycle:
+    pass
+cycle = Cycle()
+cycle.me, cycle.tensor = cycle, torch.empty(1 << 20, device="cuda")
+del cycle, model, optimizer, h
+stats = torch.cuda.memory_stats()
+kinds = ("allocation.all", "allocated_bytes.all", "reserved_bytes.all", "requested_bytes.all", "segment.all")
+print(json.dumps({name: value for name, value in stats.items() if name.startswith(kinds)}))
+"""
+
+
+def test_recording_changes_nothing_that_the_allocator_counts(
+    runner: Runner, capfd: pytest.CaptureFixture[str]
+) -> None:
+    runner(TALE, steps=None)
+    recorded = capfd.readouterr().out
+    with start([runner.python, "train.py"], gpu="h200", context=True, cwd=runner.folder) as alone:
+        alone.wait()
+    assert recorded == capfd.readouterr().out != ""
+
+
+def test_the_same_script_has_the_same_peaks_each_time(loops: list[ScriptRun]) -> None:
+    runs = [loop.devices[0] for loop in loops]
+    assert (
+        len({(run.peak_allocated_bytes, run.peak_reserved_bytes, run.peak_driver_bytes) for run in runs}) == 1
+    )
+    assert len({run.steps[-1].end_event for run in runs}) == 1
 
 
 def test_a_step_of_accumulated_gradients_is_one_step(runner: Runner) -> None:
@@ -149,17 +230,6 @@ for i in range(100):
 print(i + 1)
 """)
     assert (found.optimizer_steps, phases(found.devices[0])) == (3, ["setup", "train", "train", "train"])
-
-
-def test_an_optimizer_that_never_steps_is_not_waited_for(runner: Runner) -> None:
-    found = runner("""
-model, idle = Scale().cuda(), Scale().cuda()
-optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, idle)]
-for i in range(100):
-    model(batch()).sum().backward()
-    optimizers[0].step()
-""")
-    assert (found.ending, found.optimizer_steps) == ("steps", 10)
 
 
 def test_an_out_of_memory_error_that_the_program_catches_is_part_of_the_run(runner: Runner) -> None:

@@ -25,16 +25,17 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
     """Writes both files into the session's folder; report.json last, so that it stands for a whole report."""
     control, torch = session.control, session.torch
     history, follower = session.history, session.follower
+    libraries = control.libraries()
     report: dict[str, Any] = {
         "ending": ending,
         "exit_code": exit_code,
         "error": error,
         "torch": None if torch is None else torch.__version__,
         "cuda": None if torch is None else torch.version.cuda,
-        "cudnn": _cudnn_version(torch),
+        "cudnn": _cudnn_version(torch, libraries),
         "begun_us": session.begun_us,
         "time_us": time.time_ns() // 1000,
-        "libraries": control.libraries(),
+        "libraries": libraries,
         "workspaces": [_workspace(entry) for entry in control.workspaces()],
         "inflows": [[entry.address, entry.bytes, entry.unix_us] for entry in control.inflows()],
         "remarks": control.remarks(),
@@ -79,9 +80,12 @@ def _workspace(entry: Any) -> dict[str, Any]:
     }
 
 
-def _cudnn_version(torch: Any) -> str | None:
-    """The cuDNN that torch has loaded; asking for it loads it, so only where the program has used it."""
-    return None
+def _cudnn_version(torch: Any, libraries: dict[str, int]) -> str | None:
+    """Of the cuDNN that the program used; to ask torch before that would load it."""
+    if "cudnn" not in libraries:
+        return None
+    number = torch.backends.cudnn.version()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
 def _write_snapshot(torch: Any, path: Path) -> None:

@@ -11,7 +11,9 @@ def cut(text: str, *, learns: bool = True, training: int = 1) -> list[tuple[str,
     for part in filter(None, text.split(", ")):
         kind, place = part.rsplit(" ", 1)
         moments.append(Moment("stepped" if kind == "round" else kind, int(place), 0, kind == "round"))
-    marks = phases(moments, learns, Moment("training", training, 0), Moment("end", 100, 0), Moment("begin", 0, 0))
+    marks = phases(
+        moments, learns, Moment("training", training, 0), Moment("end", 100, 0), Moment("begin", 0, 0)
+    )
     return [(mark.phase, mark.first_event, mark.end_event) for mark in marks]
 
 
@@ -37,7 +39,11 @@ def test_evaluation_may_end_without_a_word() -> None:
 
 
 def test_a_module_in_eval_mode_within_a_training_step_is_no_evaluation() -> None:
-    assert cut("round 10, eval 12, backward 25, round 30") == [("setup", 0, 1), ("train", 1, 10), ("train", 10, 30)]
+    assert cut("round 10, eval 12, backward 25, round 30") == [
+        ("setup", 0, 1),
+        ("train", 1, 10),
+        ("train", 10, 30),
+    ]
 
 
 def test_evaluation_before_training_ends_set_up() -> None:
