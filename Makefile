@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 export HOTBED_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 exactness device-bundle clean
+.PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 symbols exactness device-bundle clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -75,6 +75,9 @@ wheel: setup  ## a manylinux_2_28 wheel in dist/, checked and tried in an enviro
 
 aarch64:  ## the same wheel for aarch64, compiled here
 	$(MAKE) wheel ARCH=aarch64 CMAKE_ARGS="-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64"
+
+symbols: setup  ## what the phantom lacks of published torch wheels; downloads gigabytes, installs nothing
+	$(BIN)/python tools/symbols.py 2.6.0 2.9.1 2.14.1 newest
 
 exactness: setup  ## replay against everything measured on the H200: the table of docs/accuracy
 	$(BIN)/python benchmarks/exactness.py

@@ -13,15 +13,17 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 
 from hotbed.errors import TorchError
 from hotbed.phantom import phantom_folder, phantom_library
-from hotbed.phantom.coverage import coverage, exported_names
+from hotbed.phantom.coverage import coverage, exported_names, library_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCE = """
 int cudaMalloc(void **, unsigned long), cudaNewThing(void), cublasCreate_v2(void), cudaIpcGetMemHandle(void);
+int cusparseNewThing(void), cudnnCreate(void), cuFileRead(void);
 const char names[] = "\\0cuMemCreate\\0cuMemUnheardOf\\0nvmlInit_v2\\0";
 int use(void) { return cudaMalloc(0, 0) + cudaNewThing() + cublasCreate_v2() + cudaIpcGetMemHandle(); }
+int more(void) { return cusparseNewThing() + cudnnCreate() + cuFileRead(); }
 """
 
 
@@ -41,9 +43,21 @@ def fake_torch(folder: Path, source: str) -> Path:
 def test_names_are_modelled_stubs_or_uncovered(tmp_path: Path) -> None:
     found = coverage(fake_torch(tmp_path / "torch", SOURCE))
     assert found.torch_version == "9.9.0+cu139"
-    assert found.modelled == ("cuMemCreate", "cudaMalloc", "nvmlInit_v2")
+    assert found.modelled == ("cuMemCreate", "cublasCreate_v2", "cudaMalloc", "nvmlInit_v2")
     assert found.stubs == ("cudaIpcGetMemHandle",)
-    assert found.uncovered == ("cuMemUnheardOf", "cudaNewThing")
+    assert found.uncovered == ("cuMemUnheardOf", "cudaNewThing", "cusparseNewThing")
+
+
+def test_each_name_belongs_to_a_library() -> None:
+    names = {
+        "cublasSgemm_v2": "cuBLAS",
+        "cublasLtMatmul": "cuBLASLt",
+        "cusolverDnXgeev": "cuSOLVER",
+        "__cudaRegisterVar": "CUDA runtime",
+        "cuMemCreate": "CUDA driver",
+        "cudnnCreate": "unknown",
+    }
+    assert {name: library_of(name) for name in names} == names
 
 
 def test_a_torch_without_cuda_is_said_to_be_one(tmp_path: Path) -> None:

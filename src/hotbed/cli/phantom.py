@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,7 @@ def run(gpu_name: str | None, count: int, total: str | None, argv: tuple[str, ..
 def check(python: str, as_json: bool) -> int:
     """Compare what an installed torch needs of CUDA with what the phantom has.
 
-    Exit status 1 if torch imports something that would reach a real library.
+    Exit status 1 if the phantom lacks something that torch imports.
     """
     from hotbed.cli.printer import print_json, show
     from hotbed.phantom.coverage import coverage, torch_folder
@@ -98,12 +99,16 @@ def _gpu(name: str | None, total: str | None) -> Gpu:
 
 
 def _coverage_text(found: Coverage) -> str:
-    parts = (
-        (found.modelled, "{} CUDA entry points of torch " + found.torch_version + " are modelled"),
-        (found.stubs, "{} fail when called, and are named then: {}"),
-        (found.uncovered, "{} would reach a real library: {}"),
-    )
-    return "\n".join(words.format(len(names), ", ".join(names)) for names, words in parts if names)
+    from hotbed.phantom.coverage import LIBRARIES, library_of
+
+    counts = Counter(library_of(name) for name in found.modelled)
+    each = ", ".join(f"{library} {counts[library]}" for library in LIBRARIES if counts[library])
+    lines = [f"{len(found.modelled)} entry points of torch {found.torch_version} are modelled: {each}"]
+    if found.stubs:
+        lines.append(f"{len(found.stubs)} fail when called, and are named then: {', '.join(found.stubs)}")
+    if found.uncovered:
+        lines.append(f"{len(found.uncovered)} are missing: {', '.join(found.uncovered)}")
+    return "\n".join(lines)
 
 
 def _nvml_table(gpus: tuple[SeenGpu, ...]) -> Table:

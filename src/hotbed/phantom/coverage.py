@@ -14,12 +14,27 @@ from hotbed.phantom.library import phantom_library
 from hotbed.phantom.start import LEAVE_WORKING_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from elftools.elf.elffile import ELFFile
 
-# Names of the runtime, the driver and NVML. cuFile, cuBLAS and the like are libraries on top of these.
-_CUDA_NAME = re.compile(r"(__cuda|cuda(?=[A-Z])|cu(?=[A-Z])(?!File)|nvml(?=[A-Z]))\w+")
+# How the names of each library begin; the first that fits counts. cuFile, cuDNN and NCCL are not among them: their real
+# libraries stay.
+_PREFIXES = {
+    "cuBLASLt": "cublasLt",
+    "cuBLAS": "cublas",
+    "cuSOLVER": "cusolver(?:Dn|Sp|Rf|Mg)?",
+    "cuSPARSELt": "cusparseLt",
+    "cuSPARSE": "cusparse",
+    "cuFFT": "cufft",
+    "cuRAND": "curand",
+    "NVRTC": "nvrtc",
+    "NVML": "nvml",
+    "CUDA runtime": "(?:__)?cuda",
+    "CUDA driver": "cu(?!File)",
+}
+LIBRARIES = tuple(_PREFIXES)
+_CUDA_NAME = re.compile("(?:" + "|".join(f"({prefix})" for prefix in _PREFIXES.values()) + r")(?=[A-Z])\w+")
 # torch keeps the names that it looks up at run time as strings in this library.
 _LOOKUPS_IN = "libc10_cuda.so"
 _LOOKED_UP = re.compile(
@@ -32,10 +47,10 @@ _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size of
 
 @dataclass(frozen=True)
 class Coverage:
-    """Entry points that one torch imports or looks up, by what the phantom does with them.
+    """Entry points of CUDA and its libraries that one torch imports or looks up, by what the phantom does with them.
 
-    `modelled` behave as on the GPU; `stubs` fail with "not supported" and are named at exit; `uncovered` are not in
-    the phantom: an imported one would reach a real library.
+    `modelled` behave as on the GPU, as far as memory goes; `stubs` fail with "not supported" and are named at exit;
+    `uncovered` are not in the phantom, so a program that calls one stops at it.
     """
 
     torch_version: str
@@ -61,22 +76,36 @@ def torch_folder(python: str) -> Path:
 
 def coverage(torch: Path) -> Coverage:
     """How much of what the torch installed at `torch` needs the phantom has. Raises TorchError without CUDA."""
-    libraries = sorted((torch / "lib").glob("*.so"))
-    needed = {name for library in libraries for name in imported_names(library)}
+    return compare(torch_version((torch / "version.py").read_text()), sorted((torch / "lib").glob("*.so")))
+
+
+def compare(version: str, libraries: Iterable[Path]) -> Coverage:
+    """How much of what the `libraries` of torch `version` need the phantom has; each is read before the next is asked
+    for. Raises TorchError if none of them needs CUDA."""
+    modelled, stubs = exported_names(phantom_library())
+    needed: set[str] = set()
+    for library in libraries:
+        needed |= imported_names(library)
+        if library.name == _LOOKUPS_IN:
+            # Who looks a function up by name gets its newest form.
+            lookups = looked_up_names(library)
+            needed |= {name + "_v2" if name + "_v2" in modelled else name for name in lookups}
     if not any(name.startswith("cuda") for name in needed):
         raise TorchError(
-            f"the torch in {torch} was built without CUDA", hint="install a CUDA build of torch from pypi.org"
+            f"torch {version} was built without CUDA", hint="install a CUDA build of torch from pypi.org"
         )
-    modelled, stubs = exported_names(phantom_library())
-    # Who looks a function up by name gets its newest form.
-    lookups = looked_up_names(torch / "lib" / _LOOKUPS_IN)
-    needed |= {name + "_v2" if name + "_v2" in modelled else name for name in lookups}
     return Coverage(
-        torch_version=_version(torch),
+        torch_version=version,
         modelled=tuple(sorted(needed & modelled)),
         stubs=tuple(sorted(needed & stubs)),
         uncovered=tuple(sorted(needed - modelled - stubs)),
     )
+
+
+def library_of(name: str) -> str:
+    """Which of LIBRARIES an entry point belongs to."""
+    found = _CUDA_NAME.fullmatch(name)
+    return LIBRARIES[found.lastindex - 1] if found and found.lastindex else "unknown"
 
 
 def imported_names(library: Path) -> set[str]:
@@ -120,6 +149,7 @@ def _symbols(elf: ELFFile) -> Iterator[tuple[str, int]]:
             yield strings[name : strings.index(0, name)].decode(), section
 
 
-def _version(torch: Path) -> str:
-    found = re.search(r"__version__ = '([^']+)'", (torch / "version.py").read_text())
+def torch_version(module: str) -> str:
+    """The version that the text of a torch/version.py states."""
+    found = re.search(r"__version__ = '([^']+)'", module)
     return found[1] if found else "unknown"
