@@ -21,13 +21,6 @@ enum {
     MANTISSA_POINTER,
 };
 
-#define SD(ROW, name) ROW(cublasS##name) ROW(cublasD##name)
-#define CZ(ROW, name) ROW(cublasC##name) ROW(cublasZ##name)
-#define SDCZ(ROW, name) SD(ROW, name) CZ(ROW, name)
-#define SD_64(ROW, name) SD(ROW, name) SD(ROW, name##_64)
-#define CZ_64(ROW, name) CZ(ROW, name) CZ(ROW, name##_64)
-#define SC_64(ROW, name) BOTH(ROW, cublasS##name) BOTH(ROW, cublasC##name)
-#define SDCZ_64(ROW, name) SDCZ(ROW, name) SDCZ(ROW, name##_64)
 #include "cublas.def"
 
 STAND_IN(cublasCreate_v2, usage_call(PHANTOM_CUBLAS_HANDLES); return stand_in_create(LIBRARY, STATUS, a1);)

@@ -11,23 +11,8 @@ enum { DETERMINISTIC_MODE = STREAM_FIELD + 1, MATH_MODE };
     ((struct status){.not_initialized = CUSOLVER_NOT_INITIALIZED, .execution_failed = CUSOLVER_EXECUTION_FAILED})
 #define HANDLE(argument) argument
 
-/* Families; the last argument of a row that works in memory is the size of an element. */
-#define REAL(ROW, name, address, count)                                                                            \
-    ROW(cusolverDnS##name, address, count, 4) ROW(cusolverDnD##name, address, count, 8)
-#define COMPLEX(ROW, name, address, count)                                                                         \
-    ROW(cusolverDnC##name, address, count, 8) ROW(cusolverDnZ##name, address, count, 16)
-#define SDCZ(ROW, name, address, count) REAL(ROW, name, address, count) COMPLEX(ROW, name, address, count)
-#define EACH_SDCZ(ROW, name)                                                                                       \
-    ROW(cusolverDnS##name) ROW(cusolverDnD##name) ROW(cusolverDnC##name) ROW(cusolverDnZ##name)
-#define SIZES_REAL(name, out) SIZES(cusolverDnS##name##_bufferSize, out, 4) SIZES(cusolverDnD##name##_bufferSize, out, 4)
-#define SIZES_COMPLEX(name, out)                                                                                   \
-    SIZES(cusolverDnC##name##_bufferSize, out, 4) SIZES(cusolverDnZ##name##_bufferSize, out, 4)
-#define SIZES_SDCZ(name, out) SIZES_REAL(name, out) SIZES_COMPLEX(name, out)
 /* Doubles for the host, one for each matrix of a batch. */
 #define RESIDUALS(name, out, count) STAND_IN(name, stand_in_zero(a##out, (uint32_t)a##count * UINT64_C(8)); return WORK;)
-#define RESIDUALS_SDCZ(name, out, count)                                                                           \
-    RESIDUALS(cusolverDnS##name, out, count) RESIDUALS(cusolverDnD##name, out, count)                              \
-        RESIDUALS(cusolverDnC##name, out, count) RESIDUALS(cusolverDnZ##name, out, count)
 #include "cusolver.def"
 
 /* The releases that come with CUDA 12.8 and 13.0. */

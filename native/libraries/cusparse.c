@@ -35,7 +35,6 @@ static int setting(uint64_t handle, int field) {
     return value;
 }
 
-#define SDCZ(ROW, name) ROW(cusparseS##name) ROW(cusparseD##name) ROW(cusparseC##name) ROW(cusparseZ##name)
 #define MATRIX(name, rows, columns, values) STAND_IN(name, return create_matrix(a1, a##rows, a##columns, a##values);)
 #define RETURNS(name, field) STAND_IN(name, return setting(a1, field);)
 #include "cusparse.def"
