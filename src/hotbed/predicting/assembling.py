@@ -77,8 +77,12 @@ def _step_column(events: int, steps: tuple[StepMark, ...]) -> np.ndarray[Any, np
 
 
 def _workspaces(report: dict[str, Any], blocks: Blocks) -> tuple[Workspace, ...]:
-    """The phantom's log of what libraries were lent, as allocations of this trace; each loan once."""
-    lent = [entry for entry in report["workspaces"] if entry["device"] == blocks.trace.device]
+    """The phantom's log of what libraries were lent, as allocations of this trace; each loan once.
+
+    Calls that needed no workspace are left out: there is no allocation that could be larger under another layout.
+    """
+    mine = [entry for entry in report["workspaces"] if entry["device"] == blocks.trace.device]
+    lent = [entry for entry in mine if entry["bytes"]]
     numbers = blocks.at_times([e["address"] for e in lent], [e["time_us"] for e in lent])
     found: dict[Workspace, None] = {}
     for entry, number in zip(lent, numbers.tolist(), strict=True):
