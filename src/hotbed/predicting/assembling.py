@@ -51,7 +51,7 @@ def _device_run(report: dict[str, Any], stats: dict[str, int], trace: Trace | No
         return DeviceRun(trace=None, steps=(), workspaces=(), **stats)
     blocks = Blocks(trace)
     workspaces = _workspaces(report, blocks)
-    steps, category = categories_of(report, blocks, workspaces)
+    steps, category = categories_of(report, blocks, [lent for lent in workspaces if lent.bytes])
     events = trace.events
     strings = np.full(len(events), NONE, np.int32)
     strings[blocks.allocs] = category + len(trace.strings)
@@ -86,10 +86,9 @@ def _workspaces(report: dict[str, Any], blocks: Blocks) -> tuple[Workspace, ...]
     numbers = blocks.at_times([e["address"] for e in lent], [e["time_us"] for e in lent])
     found: dict[Workspace, None] = {}
     for entry, number in zip(lent, numbers.tolist(), strict=True):
-        if number >= 0:
-            others = tuple(entry["alternative_bytes"])
-            event = int(blocks.allocs[number])
-            size = entry["bytes"]
+        size, others = entry["bytes"], tuple(entry["alternative_bytes"])
+        if number >= 0 or not size:
+            event = int(blocks.allocs[number]) if size else blocks.place_at(entry["time_us"])
             alternatives = others if set(others) != {size} else ()
             found[Workspace(event, LIBRARIES[entry["library"]], size, alternatives)] = None
     return tuple(found)

@@ -56,6 +56,15 @@ class Blocks:
         found = self._owners(wanted, np.full(len(wanted), place))
         return found[found >= 0]
 
+    def place_at(self, time_us: int) -> int:
+        """The place at that time, completed frees included."""
+        times = np.maximum.accumulate(self.trace.events.time_us)
+        place = int(np.searchsorted(times, time_us + _CLOCKS_US[0], "right"))
+        action = self.trace.events.action
+        while place < len(action) and action[place] == Action.FREE_COMPLETED:
+            place += 1
+        return place
+
     def at_times(self, addresses: Sequence[int], times_us: Sequence[int]) -> Index:
         """For each address the number of the block that contained it at that time; -1 if none did.
 

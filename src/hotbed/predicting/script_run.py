@@ -49,7 +49,8 @@ class Workspace:
     """Device memory lent to a library (cuBLAS, cuDNN): `event` is the alloc event that it came from.
 
     `alternative_bytes` are the sizes that the same call would have wanted under the other GPC layouts of Gpu.layouts,
-    in their order; empty where the layout does not matter.
+    in their order; empty where the layout does not matter. `bytes` may be 0: the call took none, but would have under
+    another layout; it came right before `event`.
     """
 
     event: int

@@ -31,3 +31,18 @@ def test_layouts_that_agree_are_one_variant() -> None:
 def test_without_alternatives_there_is_nothing_to_vary() -> None:
     assert variants(TRACE, [workspace()]) == []
     assert variants(TRACE, []) == []
+
+
+def test_a_workspace_that_only_another_layout_takes_is_put_in() -> None:
+    absent = Workspace(event=1, library="cudnn", bytes=0, alternative_bytes=(0, 6 * MIB))
+    (other,) = variants(TRACE, [absent])
+    assert other.events.action.tolist() == [0, 0, 1, 2, 0, 1, 2]
+    assert other.events.size.tolist() == [4 * MIB, *[6 * MIB] * 3, *[8 * MIB] * 3]
+    assert len(set(other.events.address.tolist())) == 3
+
+
+def test_one_layout_may_leave_out_and_put_in() -> None:
+    """A variant with both: what is left out does not move where the new one goes."""
+    absent = Workspace(event=4, library="cudnn", bytes=0, alternative_bytes=(6 * MIB,))
+    (other,) = variants(TRACE, [workspace(0), absent])
+    assert other.events.size.tolist() == [4 * MIB, *[6 * MIB] * 3]
