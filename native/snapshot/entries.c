@@ -103,8 +103,9 @@ static int32_t frame_of(struct machine *m, value v)
     bool found, negative;
     uint64_t bits = 0;
     value line = item_of(dict, WORD_LINE, &found);
+    /* Code that torch.compile makes has no line; torch writes -1 as unsigned then. */
     if (integer_of(line, &negative, &bits) && !negative && bits > INT64_MAX)
-        give_up(m, SNAPSHOT_UNSUPPORTED);
+        bits = 0;
     int32_t filename = string_index(m, item_of(dict, WORD_FILENAME, &found));
     int32_t name = string_index(m, item_of(dict, WORD_NAME, &found));
     drop_items(m, dict);

@@ -133,7 +133,8 @@ class _Tables:
             filename, line, name = value.get("filename"), value.get("line"), value.get("name")
             known = self.known[id(value)] = Frame(
                 filename if type(filename) is str else "",
-                line if type(line) is int else 0,
+                # Code that torch.compile makes has no line; torch writes -1 as unsigned then.
+                line if type(line) is int and -(1 << 63) <= line < 1 << 63 else 0,
                 name if type(name) is str else "",
             )
         return known

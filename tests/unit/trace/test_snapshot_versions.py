@@ -14,7 +14,7 @@ import zstandard
 from snapshots_made import BASE, MIB, TIME, block, entry, loaded, same, segment, snapshot, timed
 
 from hotbed.errors import TraceError
-from hotbed.trace import Action, Block, load_devices, load_trace
+from hotbed.trace import Action, Block, Frame, load_devices, load_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,3 +191,11 @@ def test_the_pickle_of_torchs_cpp_writer(data: Path) -> None:
     assert [frame.filename for frame in trace.stacks[0]] == ["program.py", "program.py", "<string>"]
     assert sum(one.state == "active_allocated" for held in trace.segments for one in held.blocks) == 40
     assert trace.missing == ()
+
+
+def test_a_frame_without_a_line_has_line_0(tmp_path: Path) -> None:
+    frame = {"filename": "made by torch.compile", "line": (1 << 64) - 1, "name": "call"}
+    made = {"action": "alloc", "addr": 512, "size": 4, "stream": 0, "frames": [frame]}
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps({"segments": [], "device_traces": [[made]]}))
+    assert load_trace(path).stacks == ((Frame("made by torch.compile", 0, "call"),),)
