@@ -58,6 +58,8 @@ class Follower:
         self._evaluating = False
         self._enough = False
         self.rounds = Rounds()
+        self.trouble: str | None = None
+        """why some tensors could not be looked at"""
         self.marks: list[Mark] = []
         self.notes: list[Note] = []
         self.stepped: list[int] = []
@@ -66,8 +68,7 @@ class Follower:
 
     def look(self) -> None:
         """Notes what the modules hold that are alive now."""
-        mark = self._mark("found")
-        self._note(mark, self._finder.modules())
+        self._note(self._mark("found"), self._finder.modules)
 
     def optimizers(self) -> int:
         """How many optimizers are alive: a program that has one means to train."""
@@ -91,7 +92,12 @@ class Follower:
         self.marks.append(Mark(kind, time.time_ns() // 1000, self._history.positions()))
         return len(self.marks) - 1
 
-    def _note(self, mark: int, holdings: Holdings) -> None:
+    def _note(self, mark: int, find: Callable[..., Holdings], *arguments: Any) -> None:
+        try:
+            holdings = find(*arguments)
+        except Exception as error:  # noqa: BLE001 - a tensor that is like no other must not stop the program
+            self.trouble = f"some memory has no category: {type(error).__name__}: {error}"
+            return
         for device, categories in holdings.items():
             for category, addresses in categories.items():
                 self.notes.append(Note(mark, device, category, addresses))
@@ -103,13 +109,13 @@ class Follower:
             self.rounds.expect(self._finder.optimizers())
             self.look()
         self.rounds.begins(optimizer)
-        self._note(self._mark("step"), self._finder.before_step(optimizer))
+        self._note(self._mark("step"), self._finder.before_step, optimizer)
 
     def _after_step(self, optimizer: Any, _arguments: Any, _keywords: Any) -> None:
         if self._elsewhere():
             return
         mark = self._mark("stepped")
-        self._note(mark, self._finder.after_step(optimizer))
+        self._note(mark, self._finder.after_step, optimizer)
         if self.rounds.ends(optimizer):
             self.stepped.append(mark)
             self._enough = self._wanted is not None and self.rounds.complete >= self._wanted

@@ -49,6 +49,7 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
         report["notes"] = [asdict(note) for note in follower.notes]
         report["rounds"] = [follower.stepped[step] for step in follower.rounds.ends_of_rounds()]
         report["optimizers"] = follower.optimizers()
+        report["remarks"] += [follower.trouble] if follower.trouble else []
         report["no_history"] = history.missing
         if history.missing is None and history.devices() and session.job["mode"] != "learn":
             _write_snapshot(torch, session.folder / SNAPSHOT)
