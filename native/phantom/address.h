@@ -26,6 +26,8 @@ struct address_space {
     int slot_count, slot_room;
     uint64_t slot_bytes;
     uint64_t largest_gap; /* no slot has a larger one */
+    struct slot own;      /* what the driver left over in a slot that it took for itself, above all others */
+    bool begun;           /* the driver rule has given out an address, or recorded ones came before it */
     struct recording recording;
 };
 

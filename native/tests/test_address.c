@@ -3,6 +3,9 @@
 #include "cuda.h"
 #include "phantom.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static uint64_t take(size_t size) {
     void *p = NULL;
     CHECK_EQUAL(cudaMalloc(&p, size), 0);
@@ -29,6 +32,30 @@ static void recorded(void) {
     give_back(third);
     give_back(third + 20 * MIB);
     phantom_set_recorded_segments(NULL, NULL, 0);
+}
+
+/* The segments of unet_mixed and resnet50 on the H200: first 2 MiB, then 20 MiB or three times 2 MiB far above it. */
+static void beginning(void) {
+    phantom_set_address_rule(PHANTOM_DRIVER);
+    uint64_t first = take(2 * MIB), second = take(20 * MIB), third = take(22 * MIB);
+    CHECK(second == first + 74 * MIB);
+    CHECK(third < first);
+    give_back(second);
+    for (int i = 0; i < 3; i++)
+        CHECK(take(2 * MIB) == third + (22 + 2 * (uint64_t)i) * MIB);
+    CHECK(take(12 * MIB) == first + 74 * MIB);
+}
+
+/* A child has allocated nothing yet. */
+static void in_child(void (*test)(void)) {
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        test();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_EQUAL(status, 0);
 }
 
 static void ascending_and_descending(void) {
@@ -81,5 +108,6 @@ int main(void) {
     CHECK_EQUAL(counters[PHANTOM_MISUSE], 0);
     CHECK_EQUAL(counters[PHANTOM_MALLOC] - counters[PHANTOM_FREE], 0);
     CHECK_EQUAL(counters[PHANTOM_USED_BYTES], 0);
+    in_child(beginning);
     return 0;
 }
