@@ -109,7 +109,11 @@ class _Answer:
             guesses=tuple(read for read in run.reads if not read.known),
             reads=run.reads,
             not_modelled=run.not_modelled,
-            warnings=(*self._oom_words(), *warnings_of(run, heaviest, steps)),
+            warnings=(
+                *self._oom_words(),
+                *_layout_words(fits[0], spread.high + overhead.bytes),
+                *warnings_of(run, heaviest, steps),
+            ),
             error=first.error,
             script_exit_code=first.script_exit_code,
             trace=None,
@@ -117,6 +121,7 @@ class _Answer:
             host_peak_bytes=max(run.host_peak_bytes, self.failed.host_peak_bytes if self.failed else 0),
             passes=run.passes,
             other_devices=self._others(),
+            recommended_how=advice.how if advice else None,
         )
 
     def _others(self) -> tuple[tuple[int, int, int], ...]:
@@ -191,6 +196,14 @@ class _Answer:
         if self.failed is not None:
             found[0] = replace(found[0], fits=False)
         return tuple(found)
+
+
+def _layout_words(asked: GpuFit, most_bytes: int) -> tuple[str, ...]:
+    if not asked.fits or most_bytes <= asked.total_bytes:
+        return ()
+    return (
+        f"it fits if the card is as most are; with what is not known of it, up to {format_size(most_bytes)} would be used",
+    )
 
 
 def command_line(program: Program) -> str:

@@ -106,6 +106,7 @@ class Prediction:
     margin_bytes: int
     """to add to the reserved peak when it becomes a cap"""
     recommended_settings: str | None
+    """None: nothing better than what was in force was found, or nothing was looked for"""
     guesses: tuple[Read, ...]
     reads: tuple[Read, ...]
     not_modelled: tuple[str, ...]
@@ -119,6 +120,8 @@ class Prediction:
     passes: tuple[str, ...]
     other_devices: tuple[tuple[int, int, int], ...] = ()
     """(device, peak allocated, peak reserved) of the lighter devices"""
+    recommended_how: str | None = None
+    """how other settings were looked for; None if they were not"""
 
     @property
     def program_failed(self) -> bool:

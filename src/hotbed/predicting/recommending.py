@@ -31,7 +31,7 @@ class Advice:
 def compared(capacity: Capacity, in_force: str) -> Advice:
     """The settings in force against the same with expandable segments, by what they reserve."""
     other = AllocatorSettings.parse(in_force).replace(expandable_segments=True).to_string()
-    how = "compared with expandable_segments:True only; --tune searches"
+    how = "expandable_segments:True is all that was tried; --tune searches"
     if "expandable_segments:True" in in_force:
         return Advice(None, "expandable segments are on already; --tune searches further")
     now, then = (capacity.outcomes(settings, [None])[0] for settings in (in_force, other))

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hotbed.reporting.bars import share_bar
-from hotbed.units import format_size
+from hotbed.units import MIB, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,15 +96,16 @@ def _figures(found: Prediction) -> Table:
     table.add_column(overflow="fold")
     spread = found.peak_reserved_range_bytes
     between = f"{format_size(spread.low)} to {format_size(spread.high)}, by what is not known of the card"
-    held = ", ".join(f"{what} {format_size(size)}" for what, size in found.overhead.parts)
-    estimated = f" (as on {found.overhead.measured_on})" if found.overhead.estimated else ""
+    held = ", ".join(f"{what} {size / MIB:.0f}" for what, size in found.overhead.parts)
     table.add_row("peak live", format_size(found.peak_allocated_bytes), "")
     table.add_row(
         "peak reserved",
         format_size(found.peak_reserved_bytes),
         between if spread.low != spread.high else found.settings or "default settings",
     )
-    table.add_row("device used", format_size(found.device_used_bytes), f"reserved + {held}{estimated}")
+    table.add_row(
+        "device used", format_size(found.device_used_bytes), f"with {held} MiB" if held else "reserved"
+    )
     table.add_row("host memory", format_size(found.host_peak_bytes), "")
     for device, _, reserved in found.other_devices:
         table.add_row(
@@ -179,10 +180,10 @@ def _cards(found: Prediction) -> Table | None:
     table.add_column("needs at least", justify="right", no_wrap=True)
     table.add_column("default" if not found.settings else "these settings", no_wrap=True)
     if recommended:
-        table.add_column(recommended.replace(",", ", "), overflow="fold")
+        table.add_column("recommended", no_wrap=True)
     for card in _shown(found.fits):
         row = [
-            card.gpu.removeprefix("NVIDIA "),
+            card.gpu.removeprefix("NVIDIA ").removeprefix("GeForce ").removeprefix("Tesla "),
             format_size(card.total_bytes),
             format_size(card.smallest_bytes) + (" ~" if card.estimated else ""),
             _room(card.fits, card.headroom_bytes, card.alloc_retries),
@@ -203,8 +204,8 @@ def _shown(fits: Sequence[GpuFit]) -> list[GpuFit]:
 
 def _room(fits: bool, headroom_bytes: int, retries: int) -> str:
     if not fits:
-        return f"no, lacks {format_size(-headroom_bytes)}"
-    return f"fits, {format_size(headroom_bytes)} to spare" + (f", {retries} flushes" if retries else "")
+        return f"no, {format_size(-headroom_bytes)} short"
+    return f"{format_size(headroom_bytes)} spare" + (f", {retries} flushes" if retries else "")
 
 
 def _remarks(found: Prediction) -> Iterator[str]:
@@ -217,6 +218,8 @@ def _remarks(found: Prediction) -> Iterator[str]:
             yield f"  and {len(found.guesses) - _READS_SHOWN} more (--json lists all)"
     for sentence in found.not_modelled:
         yield f"not modelled: {sentence}"
+    if found.recommended_how and len(found.fits) > 1:
+        yield f"recommended: {found.recommended_settings or 'the settings in force'} ({found.recommended_how})"
     if any(card.estimated for card in found.fits):
         yield f"~ estimate: {_why_estimated(found)}"
 
@@ -236,6 +239,17 @@ def _guess(read: Read) -> str:
 
 def _next(found: Prediction) -> str:
     ran = f"{found.optimizer_steps} optimizer steps in {found.wall_seconds:.1f} s with torch {found.torch_version}"
-    if found.trace is None:
-        return ran
-    return f"{ran}; trace: {found.trace}\nnext: hotbed tune {found.trace}"
+    where = f"; trace: {found.trace}" if found.trace else ""
+    return f"{ran}{where}\n{_advice(found)}".rstrip()
+
+
+def _advice(found: Prediction) -> str:
+    """What to do next, as a command where there is one."""
+    asked = found.fits[0]
+    if found.program_failed:
+        return ""
+    if not found.fits_asked and asked.fits_with_recommended:
+        return f"next: it fits with --settings {found.recommended_settings}"
+    if not found.fits_asked:
+        return "next: --max b=1..1024, with {b} in the program's arguments, finds what fits; --tune searches settings"
+    return f"next: hotbed tune {found.trace}" if found.trace else ""
