@@ -22,7 +22,7 @@ static const struct arrangement {
     {26, 2, 0},   /* 9.9 to 9.18 */
     {42, 2, 26},  /* 9.19, 9.20 */
     {58, 2, 26},  /* 9.21 to 9.23 */
-    {59, 3, 27},  /* 9.24 on */
+    {59, 3, 27},  /* 9.24 to 9.28 */
 };
 
 static int memory_file(void) {

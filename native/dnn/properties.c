@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Versions whose properties and handles were looked at, one by one or with both neighbours. */
-enum { FIRST_TESTED = 90900, LAST_TESTED = 92499, FIRST_DESCRIBING = 90800 };
+enum { FIRST_TESTED = 90900, LAST_TESTED = 92899, FIRST_DESCRIBING = 90800 };
 
 enum { HANDLE_BYTES = 1 << 20, HANDLE_POINTERS = 0x400, HANDLE_POINTERS_END = 0x2000, HANDLE_TARGET = 0x80000 };
 
@@ -48,9 +48,9 @@ size_t properties_describe(char *out, size_t room) {
         "\"maxSharedMemoryPerBlockOptin\":%d,\"reservedSharedMemoryPerBlock\":%d,\"maxRegistersPerSM\":65536,"
         "\"maxCtasPerSM\":%d,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":%d,\"pciDeviceId\":%d,\"isTccDriver\":0,"
         "\"supportCoopLaunch\":1,\"totalGlobalMem\":%llu,\"smClockRateKHz\":%d,\"memClockRateKHz\":%d,"
-        "\"l2CacheSize\":%d,\"cudaDeviceId\":0,\"deviceVer\":%d,\"driverVer\":%d,\"deviceName\":\"%s\"}",
+        "\"memoryBusWidth\":%d,\"oversizedSharedMemoryPerBlock\":0,\"l2CacheSize\":%d,\"cudaDeviceId\":0,\"deviceVer\":%d,\"driverVer\":%d,\"deviceName\":\"%s\"}",
         spec->sm, spec->smem_optin, spec->major >= 8 ? 1024 : 0, spec->blocks_per_sm, spec->threads_per_sm,
-        spec_bus_number(0), (unsigned long long)spec->total, spec->clock, spec->memory_clock, spec->l2,
+        spec_bus_number(0), (unsigned long long)spec->total, spec->clock, spec->memory_clock, spec->bus, spec->l2,
         layout_device_version(spec), spec->cuda, name);
 }
 
