@@ -24,7 +24,7 @@ from hotbed.predicting.search import (
 from hotbed.reporting.search_text import largest_text, probes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from hotbed.cli.fit_request import Request
     from hotbed.gpu import Gpu
@@ -41,23 +41,27 @@ def answer(request: Request, options: RunOptions, program: Program, gpu: Gpu, se
     refuse_unused(program.arguments, names)
     chosen = combinations(choices)
     python = request.pythons[0] if request.pythons else None
+    known: list[Probe] = []
     with phases() as tell, Predictor(gpu, options, python=python, cards=False) as predictor:
 
         def run(values: Mapping[str, str]) -> Probe:
             tell("running " + ", ".join(f"{name}={value}" for name, value in values.items()))
             one = replace(program, arguments=filled(program.arguments, values))
             found = predictor.predict(one, settings, what_it_would_need=span is None)
-            return probe_of(values, found, complete=span is None)
+            probe = probe_of(values, found, complete=span is None)
+            if not options.running.ended:
+                known.append(probe)
+            return probe
 
-        if span is None:
-            return _print_probes(request, gpu, side_by_side(run, [dict(choice) for choice in chosen]))
-        return _print_largest(request, gpu, [_largest(span, choice, run, gpu) for choice in chosen])
-
-
-def _largest(
-    span: Span, choice: tuple[tuple[str, str], ...], run: Callable[[Mapping[str, str]], Probe], gpu: Gpu
-) -> Largest:
-    return Search(span, choice, run, gpu.total_bytes).largest()
+        end = options.running.end
+        try:
+            if span is None:
+                every = side_by_side(run, [dict(choice) for choice in chosen], end)
+                return _print_probes(request, gpu, every)
+            searches = [Search(span, choice, run, gpu.total_bytes, end) for choice in chosen]
+            return _print_largest(request, gpu, [search.largest() for search in searches])
+        except KeyboardInterrupt:
+            return _print_known(request, gpu, known)
 
 
 def _print_probes(request: Request, gpu: Gpu, probes: list[Probe]) -> int:
@@ -69,6 +73,14 @@ def _print_probes(request: Request, gpu: Gpu, probes: list[Probe]) -> int:
         show(probes_text(gpu.name, gpu.total_bytes, probes))
     verdicts = {probe.verdict for probe in probes}
     return 3 if verdicts == {"failed"} else int(verdicts != {"fits"})
+
+
+def _print_known(request: Request, gpu: Gpu, probes: list[Probe]) -> int:
+    """What was found before Ctrl-C."""
+    note(f"interrupted after {len(probes)} runs")
+    if probes:
+        _print_probes(request, gpu, probes)
+    return 130
 
 
 def _print_largest(request: Request, gpu: Gpu, found: list[Largest]) -> int:

@@ -50,7 +50,10 @@ def exit_status(found: Prediction) -> int:
 
 
 def _compare(request: Request, program: Program, gpu: Gpu, runs: list[tuple[str | None, str | None]]) -> int:
-    every = [_predict(request, program, gpu, python, settings, None, quiet=True) for python, settings in runs]
+    every: list[Prediction] = []
+    for python, settings in runs:
+        if not (every and every[-1].ending == "interrupted"):
+            every.append(_predict(request, program, gpu, python, settings, None, quiet=True))
     for found in every:
         if request.as_json:
             print_json(found.to_json())

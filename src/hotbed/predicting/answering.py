@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hotbed.gpu import catalogue
 from hotbed.predicting.capacity import Capacity
-from hotbed.predicting.cards import Judge, fit_by_peak
+from hotbed.predicting.cards import Judge, fit_by_peak, hardest
 from hotbed.predicting.layouts import variants
 from hotbed.predicting.margin import margin_bytes
 from hotbed.predicting.overhead import overhead_of
@@ -112,7 +112,7 @@ class _Answer:
             warnings=(
                 *self._oom_words(),
                 *_layout_words(fits[0], spread.high + overhead.bytes),
-                *warnings_of(run, heaviest, steps),
+                *warnings_of(run, heaviest),
             ),
             error=first.error,
             script_exit_code=first.script_exit_code,
@@ -191,11 +191,27 @@ class _Answer:
             found = [fit_by_peak(gpu, overhead, peak) for gpu, overhead in cards]
         else:
             settings = advice.settings if advice else None
-            judge = Judge(self.capacity, self.run, settings)
-            found = [judge.fit(gpu, overhead) for gpu, overhead in cards]
+            judges = self._judges(self.capacity, settings)
+            found = [hardest([judge.fit(gpu, overhead) for judge in judges]) for gpu, overhead in cards]
         if self.failed is not None:
             found[0] = replace(found[0], fits=False)
         return tuple(found)
+
+    def _judges(self, capacity: Capacity, recommended: str | None) -> list[Judge]:
+        """The heaviest device's, and those of devices that might need more than it where memory is short."""
+        first = Judge(capacity, self.run, recommended)
+        least = first.need.smallest_bytes
+        others = [
+            one.trace
+            for one in self.run.devices
+            if one is not self.heaviest
+            and one.trace is not None
+            and (least is None or one.peak_reserved_bytes > least)
+        ]
+        return [
+            first,
+            *(Judge(Capacity(capacity.replayer, trace), self.run, recommended) for trace in others),
+        ]
 
 
 def _layout_words(asked: GpuFit, most_bytes: int) -> tuple[str, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hotbed.predicting.prediction import GpuFit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hotbed.gpu import Gpu
     from hotbed.predicting.capacity import Capacity, Need
     from hotbed.predicting.prediction import Overhead
@@ -59,6 +62,19 @@ def fit_by_peak(gpu: Gpu, overhead: Overhead, peak_reserved_bytes: int) -> GpuFi
         recommended_headroom_bytes=None,
         alloc_retries=0,
         estimated="by its peak, since there is no trace to replay; near its limit the program may do with less",
+    )
+
+
+def hardest(fits: Sequence[GpuFit]) -> GpuFit:
+    """Of the fits of several devices on one card model, that which decides; each kind of settings by itself."""
+    worst = min(fits, key=lambda fit: (fit.fits, fit.headroom_bytes))
+    better = [fit for fit in fits if fit.recommended_headroom_bytes is not None]
+    if not better:
+        return worst
+    return replace(
+        worst,
+        fits_with_recommended=all(fit.fits_with_recommended for fit in better),
+        recommended_headroom_bytes=min(fit.recommended_headroom_bytes or 0 for fit in better),
     )
 
 

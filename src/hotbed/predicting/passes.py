@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,36 @@ class Finished:
         return path if path.exists() else None
 
 
+class Running:
+    """The programs that run in this process's threads: to Ctrl-C only the main thread reacts."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self.ended = False
+
+    @contextlib.contextmanager
+    def holding(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Within the block `process` is one of them."""
+        with self._lock:
+            self._processes.add(process)
+        if self.ended:
+            self.end()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._processes.discard(process)
+
+    def end(self) -> None:
+        """Kills them, and those that are still to start."""
+        self.ended = True
+        with self._lock:
+            for process in self._processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
 def run_pass(program: Program, gpu: Gpu, options: RunOptions, this: Pass) -> Finished:
     """Runs `program` once and waits for it. Ctrl-C ends the program, not this call."""
     reading, writing = os.pipe()
@@ -71,7 +102,8 @@ def run_pass(program: Program, gpu: Gpu, options: RunOptions, this: Pass) -> Fin
         (this.folder / "job.json").write_text(json.dumps(_job(program, options, this, reading)))
         process = _start(program, gpu, options, this, reading)
         os.close(reading)
-        ended = _wait(process, writing, options.time_limit_s + _GRACE_S)
+        with options.running.holding(process):
+            ended = _wait(process, writing, options.time_limit_s + _GRACE_S)
     finally:
         os.close(writing)
     return _finished(this.folder, process.returncode, ended)
@@ -105,7 +137,8 @@ def _start(
             gpu=gpu,
             count=options.gpus,
             context=True,
-            env={**os.environ, **dict(program.environment)},
+            # Sets of strings must have one order in all passes: what is learnt in one holds in the next.
+            env={"PYTHONHASHSEED": "0", **os.environ, **dict(program.environment)},
             cwd=program.folder,
             stdout=out,
             stderr=err,

@@ -106,7 +106,7 @@ class Predictor:
         Only guesses depend on the seed: a program without any is run once.
         """
         first = self.predict(program, settings, trace_out=trace_out)
-        if seeds < 2 or not first.guesses:
+        if seeds < 2 or not first.guesses or first.ending == "interrupted":
             return first
         more = [
             replace(self.options, seed=self.options.seed + number, echo="none") for number in range(1, seeds)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
+from hotbed.predicting.growth import growth_per_step_bytes
 from hotbed.units import MIB, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from hotbed.predicting.prediction import StepPeak
     from hotbed.predicting.script_run import DeviceRun, ScriptRun
 
 _MODEL_WORTH_A_WORD = 256 * MIB
@@ -26,15 +25,15 @@ _STOPPED = {
 }
 
 
-def warnings_of(run: ScriptRun, heaviest: DeviceRun | None, steps: Sequence[StepPeak]) -> Iterator[str]:
+def warnings_of(run: ScriptRun, heaviest: DeviceRun | None) -> Iterator[str]:
     """What to know before relying on the figures of `run`; nothing where all is well."""
     if run.ending in _STOPPED:
         yield _STOPPED[run.ending].format(steps=run.optimizer_steps)
     if heaviest is None:
         yield "the program took no memory from any GPU"
         return
-    if run.optimizer_steps == 0 and run.ending in ("end", "until", "time", "host_memory", "interrupted"):
-        yield "no optimizer step was seen: gradients and optimizer state are in the figures only as far as the program made them"
+    if not run.optimizer_steps and run.ending not in ("error", "killed") and _trains(heaviest):
+        yield "no optimizer step was seen: optimizer state is in the figures only as far as the program made it"
     if heaviest.ooms and run.ending in ("steps", "end", "until"):
         yield f"the program ran out of memory {heaviest.ooms} times, caught that and went on: with more memory it would do something else"
     if heaviest.alloc_retries:
@@ -46,12 +45,14 @@ def warnings_of(run: ScriptRun, heaviest: DeviceRun | None, steps: Sequence[Step
             f"the model was built on the CPU first, {format_size(run.host_model_bytes)} of host memory: build it under "
             'torch.device("cuda") or torch.device("meta") to do without'
         )
-    yield from _growth(steps)
+    if heaviest.trace is not None:
+        yield from _growth(growth_per_step_bytes(heaviest.trace, heaviest.steps))
 
 
-def _growth(steps: Sequence[StepPeak]) -> Iterator[str]:
-    """Live memory that grows with every settled step."""
-    ends = [step.live_at_end_bytes for step in steps if step.phase == "train"][1:]
-    grown = [after - before for before, after in itertools.pairwise(ends)]
-    if grown and min(grown) >= _GROWTH_WORTH_A_WORD:
-        yield f"live memory grows by {format_size(min(grown))} or more each step: a longer run needs more than this"
+def _trains(device: DeviceRun) -> bool:
+    return any(mark.phase == "train" for mark in device.steps)
+
+
+def _growth(per_step_bytes: int) -> Iterator[str]:
+    if per_step_bytes >= _GROWTH_WORTH_A_WORD:
+        yield f"live memory grows by {format_size(per_step_bytes)} or more each step: a longer run needs more than this"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from hotbed.errors import TorchError, UsageError
 from hotbed.predicting.assembling import device_runs, host_model_bytes
-from hotbed.predicting.passes import Finished, Pass, run_pass, show_kept
+from hotbed.predicting.passes import Finished, Pass, Running, run_pass, show_kept
 from hotbed.predicting.script_run import Read, ScriptError, ScriptRun
 from hotbed.recording.values.session import ANSWERS, STOPPED_EXIT_STATUS
 from hotbed.trace import Action
@@ -49,6 +49,8 @@ class RunOptions:
     echo: Echo = "all"
     stacks: bool = True
     progress: Callable[[str], None] | None = None
+    running: Running = field(default_factory=Running)
+    """ends the program from another thread"""
 
 
 def run(program: Program, gpu: Gpu, options: RunOptions | None = None) -> ScriptRun:

@@ -140,16 +140,23 @@ def probe_of(values: Values, found: Prediction, *, complete: bool) -> Probe:
     )
 
 
-def side_by_side(run: Callable[[Values], Probe], many: Sequence[Values]) -> list[Probe]:
-    """Runs the program with each of `many`, SIDE_BY_SIDE at a time."""
+def side_by_side(
+    run: Callable[[Values], Probe], many: Sequence[Values], end: Callable[[], None] = lambda: None
+) -> list[Probe]:
+    """Runs the program with each of `many`, SIDE_BY_SIDE at a time. On Ctrl-C `end` ends those that are running."""
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        return list(pool.map(run, many))
+        try:
+            return list(pool.map(run, many))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            end()
+            raise
 
 
 class Search:
     """Finds the largest value of `span` that fits, with the other variables at `choice`.
 
-    `capacity_bytes` is the memory of the card: where two runs say how memory grows, it tells where to look.
+    `capacity_bytes` is the memory of the card: where two runs say how memory grows, it tells where to look. On Ctrl-C `end_runs` ends the runs under way.
     """
 
     def __init__(
@@ -158,8 +165,10 @@ class Search:
         choice: tuple[tuple[str, str], ...],
         run: Callable[[Values], Probe],
         capacity_bytes: int,
+        end_runs: Callable[[], None] = lambda: None,
     ) -> None:
         self.span, self.choice, self.run, self.capacity_bytes = span, choice, run, capacity_bytes
+        self.end_runs = end_runs
         self.end = len(span.values)
         self.known: dict[int, Probe] = {}
         """place in span.values → what was found there"""
@@ -190,7 +199,7 @@ class Search:
     def _probe(self, places: Iterable[int]) -> None:
         new = [place for place in dict.fromkeys(places) if place not in self.known and place < self.end]
         values = [dict((*self.choice, (self.span.name, str(self.span.values[place])))) for place in new]
-        self.known |= dict(zip(new, side_by_side(self.run, values), strict=True))
+        self.known |= dict(zip(new, side_by_side(self.run, values, self.end_runs), strict=True))
 
     def _bracket(self) -> tuple[int, int]:
         """The last place that fits before the first that does not (-1: none), and that one (`end`: none yet).

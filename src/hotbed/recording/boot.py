@@ -54,7 +54,7 @@ def load(path: str) -> Any:
 
 
 def main() -> None:
-    """Runs the program and ends as it does."""
+    """Runs the program and ends the process with its status."""
     here = Path(__file__).resolve()
     # The program's own first entry takes the place of the folder of this file.
     sys.path = [folder for folder in sys.path if folder != sys.argv[0].rpartition("/")[0]]
@@ -63,7 +63,7 @@ def main() -> None:
     borrowed = Borrowed(here.parent.parent)
     with borrowed:
         session = importlib.import_module("hotbed.recording.session")
-    sys.exit(session.record(job, folder, load(job["control"]), borrowed))
+    session.leave(session.record(job, folder, load(job["control"]), borrowed))
 
 
 if __name__ == "__main__":

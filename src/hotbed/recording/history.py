@@ -30,7 +30,7 @@ class History:
 
     def _start(self, stacks: bool) -> None:
         memory = self._torch.cuda.memory
-        context = "all" if stacks else None
+        context = "alloc" if stacks else None
         try:
             memory._record_memory_history("all", context=context, stacks="python", max_entries=sys.maxsize)
         except RuntimeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import importlib
@@ -91,21 +92,26 @@ class Session:
     def run(self) -> int:
         """Until the program's own end or ours."""
         try:
-            launch(self.job)
-            _wait_for_threads()
+            code = self._own_end()
         except EnoughError:
             return 0
-        except SystemExit as stop:
-            code = _exit_code(stop)
-            self.finish("end", exit_code=code)
-            return code
         except KeyboardInterrupt:
             self.finish("interrupted")
             return _INTERRUPTED_CODE
         except BaseException as error:  # noqa: BLE001 - whatever it is, the user must see it as python shows it
             return self._failed(error)
-        self.finish("end", exit_code=0)
-        return 0
+        self.finish("end", exit_code=code)
+        return code
+
+    def _own_end(self) -> int:
+        """Runs the program, and what goes on after it in threads that are no daemons. Returns its exit status."""
+        code = 0
+        try:
+            launch(self.job)
+        except SystemExit as stop:
+            code = _exit_code(stop)
+        threading._shutdown()  # type: ignore[attr-defined]
+        return code
 
     def finish(
         self, ending: str, *, exit_code: int | None = None, error: BaseException | None = None
@@ -174,11 +180,15 @@ def _exit_code(stop: SystemExit) -> int:
     return 1
 
 
-def _wait_for_threads() -> None:
-    """Ends when the interpreter would: the program may go on in threads that are no daemons."""
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            thread.join()
+def leave(status: int) -> None:
+    """Ends the process as the interpreter would, up to its teardown.
+
+    Autograd's threads may meet that, and abort a program that is done and whose report is written.
+    """
+    # Its functions report their own errors.
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    _leave(status)
 
 
 def _leave(status: int) -> None:

@@ -238,7 +238,9 @@ def _guess(read: Read) -> str:
 
 
 def _next(found: Prediction) -> str:
-    ran = f"{found.optimizer_steps} optimizer steps in {found.wall_seconds:.1f} s with torch {found.torch_version}"
+    steps = f"{found.optimizer_steps} optimizer steps"
+    what = "to its end" if found.ending == "end" and not found.optimizer_steps else steps
+    ran = f"{what} in {found.wall_seconds:.1f} s with torch {found.torch_version}"
     where = f"; trace: {found.trace}" if found.trace else ""
     return f"{ran}{where}\n{_advice(found)}".rstrip()
 

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hotbed.errors import HotbedError
-from hotbed.predicting import Prediction, Range, StepPeak
+from hotbed.predicting import Prediction, Range
 from hotbed.predicting.budget import against_budget, with_budget
 from hotbed.predicting.margin import margin_bytes
 from hotbed.predicting.prediction import Overhead
 from hotbed.predicting.remarks import warnings_of
-from tests.unit.invented import MIB, training
+from hotbed.predicting.script_run import StepMark
+from tests.unit.invented import ALLOC, MIB, Event, freed, trace_of, training
 from tests.unit.predicting.runs import device_of, run_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hotbed.predicting.script_run import Ending
+    from hotbed.predicting.script_run import DeviceRun, Ending
 
 GIB = 1 << 30
 
@@ -100,20 +101,40 @@ def test_a_program_without_budget_is_named(tmp_path: Path) -> None:
 
 def test_a_model_built_on_the_cpu_is_warned_about_with_its_size() -> None:
     device = device_of(training([MIB] * 4))
-    words = list(warnings_of(run_of(device, host_model_bytes=12 * GIB), device, ()))
+    words = list(warnings_of(run_of(device, host_model_bytes=12 * GIB), device))
     assert "built on the CPU first, 12.0 GiB" in words[0]
-    assert not list(warnings_of(run_of(device, host_model_bytes=MIB), device, ()))
+    assert not list(warnings_of(run_of(device, host_model_bytes=MIB), device))
 
 
-def test_a_leak_is_warned_about() -> None:
-    device = device_of(training([MIB] * 4))
-    steps = [StepPeak("train", step, 0, 0, (10 + 3 * step) * MIB, ()) for step in range(3)]
-    assert "grows by 3.0 MiB" in next(iter(warnings_of(run_of(device), device, steps)))
+def leaking(kept: int, steps: int) -> DeviceRun:
+    """Each step makes two blocks of 4 MiB; `kept` of them are never freed, the other dies in the next step."""
+    events: list[Event] = []
+    marks = []
+    carried: list[Event] = []
+    for step in range(steps):
+        first = len(events)
+        events += carried
+        blocks = [(0x10000000 * (2 * step + number + 1), 4 * MIB) for number in range(2)]
+        events += [(ALLOC, *block) for block in blocks]
+        carried = [event for block in blocks[kept:] for event in freed(*block)]
+        marks.append(StepMark("train", first, len(events), 0.1))
+    return device_of(trace_of(events), steps=tuple(marks))
+
+
+@pytest.mark.parametrize(
+    ("kept", "steps", "told"), [(0, 5, False), (1, 3, True), (1, 2, False), (2, 4, True)]
+)
+def test_what_every_step_leaves_behind_is_told_and_what_the_next_one_frees_is_not(
+    kept: int, steps: int, told: bool
+) -> None:
+    device = leaking(kept, steps)
+    words = [word for word in warnings_of(run_of(device), device) if "grows" in word]
+    assert [f"grows by {4 * kept}.0 MiB or more each step" in word for word in words] == [True] * told
 
 
 def test_memory_errors_that_the_program_caught_are_told() -> None:
     device = device_of(training([MIB] * 4), ooms=2)
-    assert "ran out of memory 2 times, caught that" in next(iter(warnings_of(run_of(device), device, ())))
+    assert "ran out of memory 2 times, caught that" in next(iter(warnings_of(run_of(device), device)))
 
 
 @pytest.mark.parametrize(
