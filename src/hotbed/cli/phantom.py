@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from hotbed.gpu import Gpu
-    from hotbed.phantom.coverage import Coverage
-    from hotbed.phantom.nvml import SeenGpu
 
 EPILOG = """\b
 Examples:
@@ -62,6 +57,7 @@ def check(python: str, as_json: bool) -> int:
 
     Exit status 1 if the phantom lacks something that torch imports.
     """
+    from hotbed.cli.phantom_text import coverage_text
     from hotbed.cli.printer import print_json, show
     from hotbed.phantom.coverage import coverage, torch_folder
 
@@ -69,7 +65,7 @@ def check(python: str, as_json: bool) -> int:
     if as_json:
         print_json({"schema": 1, **asdict(found)})
     else:
-        show(_coverage_text(found))
+        show(coverage_text(found))
     return 1 if found.uncovered else 0
 
 
@@ -80,6 +76,7 @@ def check(python: str, as_json: bool) -> int:
 @json_option
 def nvml(gpu_name: str | None, count: int, total: str | None, as_json: bool) -> None:
     """Show what NVML, and so nvidia-smi-like tools, would see on phantom GPUs."""
+    from hotbed.cli.phantom_text import nvml_table
     from hotbed.cli.printer import print_json, show
     from hotbed.phantom.nvml import seen_by_nvml
 
@@ -87,7 +84,7 @@ def nvml(gpu_name: str | None, count: int, total: str | None, as_json: bool) -> 
     if as_json:
         print_json({"schema": 1, "gpus": [asdict(gpu) for gpu in gpus]})
     else:
-        show(_nvml_table(gpus))
+        show(nvml_table(gpus))
 
 
 def _gpu(name: str | None, total: str | None) -> Gpu:
@@ -96,30 +93,3 @@ def _gpu(name: str | None, total: str | None) -> Gpu:
 
     gpu = find_gpu(name or DEFAULT_GPU)
     return replace(gpu, total_bytes=parse_size(total), nvml_total_bytes=None) if total else gpu
-
-
-def _coverage_text(found: Coverage) -> str:
-    from hotbed.phantom.coverage import LIBRARIES, library_of
-
-    counts = Counter(library_of(name) for name in found.modelled)
-    each = ", ".join(f"{library} {counts[library]}" for library in LIBRARIES if counts[library])
-    lines = [f"{len(found.modelled)} entry points of torch {found.torch_version} are modelled: {each}"]
-    if found.stubs:
-        lines.append(f"{len(found.stubs)} fail when called, and are named then: {', '.join(found.stubs)}")
-    if found.uncovered:
-        lines.append(f"{len(found.uncovered)} are missing: {', '.join(found.uncovered)}")
-    return "\n".join(lines)
-
-
-def _nvml_table(gpus: tuple[SeenGpu, ...]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    from hotbed.units import format_mib
-
-    table = Table("index", "name", "uuid", "total", "used", box=box.SIMPLE_HEAD)
-    for gpu in gpus:
-        table.add_row(
-            str(gpu.index), gpu.name, gpu.uuid, format_mib(gpu.total_bytes), format_mib(gpu.used_bytes)
-        )
-    return table

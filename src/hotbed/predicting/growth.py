@@ -18,22 +18,25 @@ if TYPE_CHECKING:
     from hotbed.predicting.script_run import StepMark
     from hotbed.trace import Trace
 
-_FEWEST = 2
-"""steps that must have left something: a single one may have made what stays, and is made once"""
 _MADE_ONCE = ("parameters", "gradients", "optimizer state", "buffers", "library workspaces")
 
 
 def growth_per_step_bytes(trace: Trace, marks: Sequence[StepMark]) -> int:
-    """Least number of bytes that a training step made and that are still held when the last one ends.
+    """Bytes that each step after the first made at the same places of the program, and that the last one still holds.
 
-    The last step itself does not count, and neither does what a program has one set of: parameters, gradients and the
-    like. 0 where fewer than three steps were seen.
+    What is made once does not count, at whatever step that was, and neither does what the next step frees. 0 where
+    fewer than three steps were seen.
     """
-    steps = [mark for mark in marks if mark.phase == "train"]
-    if len(steps) <= _FEWEST:
+    later = [mark for mark in marks if mark.phase == "train"][1:]
+    if len(later) < 2:
         return 0
-    kept = _held_at(trace, steps[-1].end_event)
-    return min(int(kept[step.first_event : step.end_event].sum()) for step in steps[:-1])
+    kept = _held_at(trace, later[-1].end_event)
+    places = trace.events.stack - NONE
+    by_place = [
+        np.bincount(places[first:end], kept[first:end], minlength=len(trace.stacks) - NONE)
+        for first, end in ((step.first_event, step.end_event) for step in later)
+    ]
+    return int(np.minimum.reduce(by_place).sum())
 
 
 def _held_at(trace: Trace, end: int) -> npt.NDArray[np.int64]:
