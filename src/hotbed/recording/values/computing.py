@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .guesses import generator, guess
+from .guesses import MOST_DRAWN, NOISE, generator, guess, noise
 from .operations import tensors_in
-from .shadows import content, covers, materialise, small, store
+from .shadows import MOST_DERIVED, content, covers, materialise, small, store
 from .torch_there import Tensor, torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .operations import Call
     from .shadows import Shadows
 
@@ -37,6 +39,54 @@ _UNIFORM: dict[str, tuple[int, float]] = {
 
 _FOLDS = frozenset({"all", "any", "max", "min", "amax", "amin", "mean"})
 """Of elements that are all alike, these give one of them."""
+
+_CHEAP = frozenset(
+    # fmt: off
+    {
+        "all",
+        "amax",
+        "amin",
+        "any",
+        "arange",
+        "argmax",
+        "argmin",
+        "argsort",
+        "bucketize",
+        "cat",
+        "clone",
+        "constant_pad_nd",
+        "copy_",
+        "cumsum",
+        "eye",
+        "flip",
+        "gather",
+        "index",
+        "index_put_",
+        "index_select",
+        "isin",
+        "linspace",
+        "masked_fill_",
+        "max",
+        "min",
+        "nonzero",
+        "repeat",
+        "roll",
+        "scatter_",
+        "searchsorted",
+        "slice_scatter",
+        "sort",
+        "stack",
+        "sum",
+        "topk",
+        "tril",
+        "triu",
+        "where",
+        "_index_put_impl_",
+        "_to_copy",
+    }
+    # fmt: on
+)
+"""Besides elementwise ones, these take a time in proportion to what they touch."""
 
 _SCALER_CHECK = "_amp_foreach_non_finite_check_and_unscale_"
 """Writes whether it found an infinite value: none, as it was."""
@@ -79,15 +129,40 @@ class Computer:
                     store(tensor, shadow, values, call.reading.answer)
             return
         words = self._words(call)
-        if not all(map(small, call.outs)) or not all(map(small, call.written)):
-            self._uniform(call, words)
-        elif not all(map(small, call.inputs)):
-            self._fold(call, words)
-        else:
-            self._run(call, words)
+        for way in self._ways(call):
+            try:
+                way(call, words)
+            except UnknownError:
+                continue
+            return
+        raise UnknownError
+
+    def _ways(self, call: Call) -> list[Callable[[Call, str | None], None]]:
+        """How to come to the results, the cheapest first."""
+        big_results = not all(map(small, call.outs)) or not all(map(small, call.written))
+        big_inputs = not all(map(small, call.inputs))
+        ways = [self._uniform] if big_results or call.operation.base in _UNIFORM else []
+        if big_inputs and not big_results:
+            ways.append(self._fold)
+        return [*ways, self._derive if big_inputs or big_results else self._run]
+
+    def _derive(self, call: Call, words: str | None) -> None:
+        """Large tensors that are computed from known ones; content that comes from the host is no such tensor."""
+        operation = call.operation
+        if not (operation.pointwise or operation.base in _CHEAP) or operation.random:
+            raise UnknownError
+        if operation.base in ("_to_copy", "copy_") and len(call.inputs) < 1 + (operation.base == "copy_"):
+            raise UnknownError
+        if any(tensor.numel() > MOST_DERIVED for tensor in call.outs + call.inputs):
+            raise UnknownError
+        self._run(call, words)
+        for tensor in call.outs + call.written:
+            self._shadows.watch(tensor)
 
     def _words(self, call: Call) -> str | None:
         """The guess that the results will rest on."""
+        if call.operation.base in _UNIFORM:
+            return None
         overwritten = call.written if call.operation.base in _OVERWRITES else []
         for tensor in call.inputs:
             words = self._shadows.of(tensor).guess
@@ -102,6 +177,8 @@ class Computer:
                 if covers(tensor, shadow):
                     shadow.forget()
                     materialise(tensor, shadow)
+        if any(shadow.data is None and shadow.fill is None for shadow in map(self._shadows.of, call.inputs)):
+            raise UnknownError
         results = tensors_in(self._on_cpu(call), [])
         for tensor in call.written:
             self._shadows.of(tensor).guess = words
@@ -179,9 +256,27 @@ class Computer:
         else:
             raise UnknownError
 
+    def _about(self, call: Call) -> bool:
+        """Takes an unknown tensor for noise about a known one of the size of the result: boxes about their anchors."""
+        if not call.operation.pointwise or call.written or len(call.inputs) != 2 or len(call.outs) != 1:
+            return False
+        out, pair = call.outs[0], [(tensor, self._shadows.of(tensor)) for tensor in call.inputs]
+        known = [tensor for tensor, shadow in pair if shadow.data is not None]
+        unknown = [tensor for tensor, shadow in pair if shadow.data is None and shadow.fill is None]
+        if len(known) != 1 or len(unknown) != 1 or not all(t.is_floating_point() for t in call.inputs):
+            return False
+        if known[0].numel() != out.numel() or out.numel() > MOST_DRAWN:
+            return False
+        drawn = noise(unknown[0], generator(call.lineage, self._seed))
+        values = [drawn if argument is unknown[0] else self._moved(argument) for argument in call.args]
+        ((tensor, shadow),) = call.stored()
+        store(tensor, shadow, call.func(*values, **call.kwargs), NOISE)
+        self._shadows.watch(tensor)
+        return True
+
     def _guess(self, call: Call) -> None:
         fresh = call.stored()
-        if not fresh:
+        if not fresh or self._about(call):
             return
         source = generator(call.lineage, self._seed)
         try:

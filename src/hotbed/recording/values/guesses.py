@@ -19,6 +19,14 @@ _MOST_SHUFFLED = 1 << 18
 """elements"""
 
 
+_MOST_SCORES, MOST_DRAWN = 1 << 16, 1 << 21
+"""elements"""
+
+NOISE = "the output of a model is noise about 0"
+"""What models give that have their first, random weights; what they add to a known value moves it a little."""
+
+_NOISE_DEVIATION = 0.1
+
 ONE_EACH = "one element of each row is equal"
 
 
@@ -147,6 +155,22 @@ def _compare_tensors(value: bool) -> Callable[..., Guess | None]:
     return guess
 
 
+def noise(tensor: Tensor, source: Any) -> Tensor:
+    """A CPU tensor to take an unknown one for, where it is added to known values or multiplied with them."""
+    drawn = torch.randn(tensor.shape, generator=source, device="cpu")
+    return drawn.mul_(_NOISE_DEVIATION).to(tensor.dtype)
+
+
+def _of_noise(call: Callable[..., Tensor], most: int) -> Callable[..., Guess | None]:
+    def guess(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess | None:
+        if outs[0].numel() > most or not outs[0].is_floating_point():
+            return None
+        drawn = torch.randn(args[0].shape, generator=source, device="cpu")
+        return Guess((call(drawn, *args[1:2]),), NOISE)
+
+    return guess
+
+
 def _same(a: Tensor, b: Tensor) -> bool:
     return bool(a.data_ptr() == b.data_ptr() and a.stride() == b.stride() and a.shape == b.shape)
 
@@ -167,6 +191,9 @@ _RULES: dict[str, Callable[..., Guess | None]] = {
     "aten::sum": _count,
     "aten::sum.dim_IntList": _count,
     "aten::isnan": _finite(False),
+    "aten::sigmoid": _of_noise(lambda drawn: drawn.sigmoid(), _MOST_SCORES),
+    "aten::_softmax": _of_noise(lambda drawn, dim: drawn.softmax(dim), _MOST_SCORES),
+    "aten::exp": _of_noise(lambda drawn: drawn.mul(_NOISE_DEVIATION).exp(), MOST_DRAWN),
     "aten::eq.Scalar": _compare(True),
     "aten::eq.Tensor": _compare_tensors(True),
     "aten::ne.Scalar": _compare(False),

@@ -12,6 +12,12 @@ _MOST_NUMBERS, _MOST_INDICES = 1 << 16, 1 << 20
 """Elements of a tensor that is followed. Routing tables and masks of integers and booleans matter more than numbers,
 and cost less."""
 
+MOST_DERIVED = 1 << 24
+"""Elements of a tensor that is followed where a cheap operation makes it of known ones: grids, anchors, overlaps."""
+
+_BIG_BYTES, _SWEEP_BYTES = 1 << 20, 1 << 26
+"""A shadow of this many bytes is dropped soon after its storage; big ones made between two sweeps."""
+
 _MOST_BYTES = _MOST_INDICES * 8
 
 
@@ -48,6 +54,8 @@ class Shadows:
     def __init__(self, control: Phantom) -> None:
         self._control = control
         self._by_storage: dict[int, Shadow] = {}
+        self._big: dict[int, tuple[Shadow, Any]] = {}
+        self._unswept_bytes = 0
 
     def of(self, tensor: Tensor) -> Shadow:
         """The shadow of the storage behind a device tensor, made on first sight."""
@@ -64,6 +72,24 @@ class Shadows:
         shadow = Shadow(storage.data_ptr(), storage.nbytes(), lineage)
         self._by_storage[storage._cdata] = shadow
         return shadow
+
+    def watch(self, tensor: Tensor) -> None:
+        """Lets the bytes of a big shadow go once the storage of `tensor` has gone."""
+        storage = tensor.untyped_storage()
+        shadow = self._by_storage.get(storage._cdata)
+        if shadow is None or shadow.data is None or shadow.size < _BIG_BYTES or id(shadow) in self._big:
+            return
+        self._big[id(shadow)] = shadow, torch.multiprocessing.reductions.StorageWeakRef(storage)
+        self._unswept_bytes += shadow.size
+        if self._unswept_bytes > _SWEEP_BYTES:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        self._unswept_bytes = 0
+        for key, (shadow, reference) in list(self._big.items()):
+            if reference.expired():
+                shadow.forget()
+                del self._big[key]
 
     def look_up(self, shadow: Shadow) -> None:
         """Takes what the host has just written, e.g. for torch.tensor([1, 2], device="cuda")."""
@@ -99,8 +125,8 @@ def is_dense(tensor: Tensor) -> bool:
 
 
 def content(tensor: Tensor, shadow: Shadow) -> Tensor | None:
-    """A CPU tensor with the values of a small device tensor; it shares memory with the shadow. None: unknown."""
-    if tensor.is_conj() or tensor.is_neg() or not small(tensor):
+    """A CPU tensor with the values of a device tensor; it shares memory with the shadow. None: unknown."""
+    if tensor.is_conj() or tensor.is_neg() or shadow.size > MOST_DERIVED * tensor.element_size():
         return None
     if shadow.data is None and shadow.fill is not None:
         materialise(tensor, shadow)
@@ -127,7 +153,7 @@ def store(tensor: Tensor, shadow: Shadow, values: Any, guess: str | None) -> Non
     """Makes `values`, a CPU tensor or a number for all elements, the content of a device tensor that fills its storage."""
     shadow.forget()
     if isinstance(values, torch.Tensor):
-        if not small(tensor) or values.shape != tensor.shape:
+        if tensor.numel() > MOST_DERIVED or values.shape != tensor.shape:
             return
         materialise(tensor, shadow)
         if shadow.data is not None:
