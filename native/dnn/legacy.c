@@ -2,6 +2,7 @@
 #include "api.h"
 #include "facts.h"
 #include "real.h"
+#include "unmodelled.h"
 #include "usage.h"
 
 #define HOST(name, parameters, arguments)                                                                          \
@@ -16,6 +17,12 @@
         usage_call(PHANTOM_CUDNN);                                                                                 \
         usage_workspace(PHANTOM_CUDNN, workspace, bytes, NULL);                                                    \
         return DNN_SUCCESS;                                                                                        \
+    }
+
+/* The user's own cuDNN would take the phantom's handle for one of its own. */
+#define REFUSES(name)                                                                                              \
+    STUB int name(void) {                                                                                          \
+        return unmodelled_refuse(#name);                                                                           \
     }
 
 #pragma GCC diagnostic push

@@ -259,7 +259,7 @@ PHANTOM_API int cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, void *funct
     return DRIVER(shared_left(out, blocks));
 }
 
-/* One block on each multiprocessor; which of them may form a cluster is not known here. */
+/* One block on each multiprocessor. */
 enum { PORTABLE_CLUSTER = 8, CLUSTER_DIMENSION = 4 };
 
 /* One attribute of a launch; `value` of a cluster's dimension is its three sides. */
@@ -268,6 +268,14 @@ struct launch_attribute {
     unsigned value[16];
 };
 
+/* A cluster lies within one GPC; where no layout is known it may lie anywhere. */
+static int active_clusters(unsigned size) {
+    const struct spec *spec = &phantom.spec;
+    if (!size || size > MAX_CLUSTER || spec->major < 9)
+        return 0;
+    return spec->layouts ? spec->layout[0].clusters[size - 1] : spec->sm / (int)size;
+}
+
 static int clusters(int *out, const struct launch_attribute *attributes, unsigned count) {
     if (!out)
         return INVALID_VALUE;
@@ -275,7 +283,7 @@ static int clusters(int *out, const struct launch_attribute *attributes, unsigne
     for (unsigned i = 0; i < count; i++)
         if (attributes[i].id == CLUSTER_DIMENSION)
             size = attributes[i].value[0] * attributes[i].value[1] * attributes[i].value[2];
-    *out = size && phantom.spec.major >= 9 ? phantom.spec.sm / (int)size : 0;
+    *out = active_clusters(size);
     return SUCCESS;
 }
 

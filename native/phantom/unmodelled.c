@@ -41,7 +41,7 @@ static const struct {
     int code;
 } not_supported[] = {
     {"nvml", 3},    {"nvrtc", 11},   {"cublas", 15}, {"cusolver", 9}, {"cusparse", 10},
-    {"cufft", 16},  {"curand", 999}, {"cuda", NOT_SUPPORTED}, {"cu", NOT_SUPPORTED},
+    {"cufft", 16},  {"curand", 999}, {"cudnn", 3000}, {"cuda", NOT_SUPPORTED}, {"cu", NOT_SUPPORTED},
 };
 
 int unmodelled_refuse(const char *name) {
