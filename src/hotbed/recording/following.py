@@ -9,8 +9,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hotbed.recording.graphs import GraphSteps
 from hotbed.recording.holdings import Finder
-from hotbed.recording.rounds import Rounds
+from hotbed.recording.rounds import PATIENCE, Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,9 @@ class Follower:
         self._finder = Finder(torch)
         self._owner = os.getpid()
         self._backwards = 0
+        """backward passes under way, one within another"""
+        self._passes = 0
+        """outermost ones so far"""
         self._switching = False
         self._evaluating = False
         self._enough = False
@@ -65,6 +69,7 @@ class Follower:
         self.stepped: list[int] = []
         """index of the mark of each entry in rounds.log"""
         self._install()
+        self._graphs = GraphSteps(torch, self._replayed)
 
     def look(self) -> None:
         """Notes what the modules hold that are alive now."""
@@ -118,8 +123,28 @@ class Follower:
         self._note(mark, self._finder.after_step, optimizer)
         if self.rounds.ends(optimizer):
             self.stepped.append(mark)
-            self._enough = self._wanted is not None and self.rounds.complete >= self._wanted
+            self._graphs.stepped(self.rounds.log[-1])
+            self._count()
         self._stop_if_possible()
+
+    def _replayed(self, steppers: list[int]) -> None:
+        """A CUDA graph that holds steps of these was replayed: the hooks know nothing of it."""
+        mark = self._mark("stepped")
+        for stepper in steppers:
+            self.rounds.again(stepper)
+            self.stepped.append(mark)
+        self._count()
+        self._stop_if_possible()
+
+    def _count(self) -> None:
+        if self._wanted is not None:
+            self._enough = self.rounds.complete >= self._wanted + self._graphs.warm_ups
+
+    def _count_pass(self) -> None:
+        """A program whose steps no hook sees would run to its end: many backward passes must do."""
+        self._passes += 1
+        if self._wanted is not None and not self.rounds.log and not self._passes % (PATIENCE * self._wanted):
+            self._enough = not self.optimizers()
 
     def _stop_if_possible(self) -> None:
         """Stops outside of backward passes only: within one, autograd's own threads would meet the exception."""
@@ -141,6 +166,7 @@ class Follower:
                 self._backwards -= 1
             if not self._backwards:
                 self._mark("backward end")
+                self._count_pass()
             self._stop_if_possible()
             return result
 

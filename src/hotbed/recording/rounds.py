@@ -53,9 +53,13 @@ class Rounds:
         index = self._index(optimizer)
         if index in [outer for _, outer in self._running]:
             return False
+        self.again(index)
+        return True
+
+    def again(self, index: int) -> None:
+        """The optimizers of the stepper `index` have stepped once more without saying so."""
         self._steppers[index].steps += 1
         self.log.append(index)
-        return True
 
     @property
     def complete(self) -> int:
