@@ -79,8 +79,13 @@ def _print_known(request: Request, gpu: Gpu, probes: list[Probe]) -> int:
     """What was found before Ctrl-C."""
     note(f"interrupted after {len(probes)} runs")
     if probes:
-        _print_probes(request, gpu, probes)
+        _print_probes(request, gpu, sorted(probes, key=_by_values))
     return 130
+
+
+def _by_values(probe: Probe) -> list[tuple[int, str]]:
+    """Orders 2 before 10."""
+    return [(len(value), value) for _, value in probe.values]
 
 
 def _print_largest(request: Request, gpu: Gpu, found: list[Largest]) -> int:

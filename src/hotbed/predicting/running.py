@@ -183,8 +183,6 @@ def _not_modelled(finished: Finished, passes: tuple[str, ...]) -> tuple[str, ...
     names = report.get("unmodelled")
     if names:
         sentences.append("the program called what the phantom does not model: " + ", ".join(names))
-    if report.get("no_history"):
-        sentences.append(f"torch recorded no history: {report['no_history']}")
     if "policy" in passes:
         sentences.append("the values that the program reads could not be learnt: it was told zeros")
     if not report:

@@ -16,11 +16,11 @@ _PEAKS = ("allocated_bytes", "reserved_bytes")
 
 
 class History:
-    """The history of every device of this process. `missing` says why there is none."""
+    """The history of every device of this process. `missing`: this torch or backend keeps none."""
 
     def __init__(self, torch: Any, *, stacks: bool) -> None:
         self._torch = torch
-        self.missing: str | None = None
+        self.missing = False
         self._before: dict[int, Position] = {}
         """counts that the program's own resets have taken from the counters"""
         self._peaks: dict[int, dict[str, int]] = {}
@@ -33,9 +33,9 @@ class History:
         context = "alloc" if stacks else None
         try:
             memory._record_memory_history("all", context=context, stacks="python", max_entries=sys.maxsize)
-        except RuntimeError as error:
+        except RuntimeError:
             # The cudaMallocAsync backend has no history.
-            self.missing = str(error).splitlines()[0]
+            self.missing = True
             return
         # A program that records by itself would stop this recording, or bound it; its snapshots are served by it.
         memory._record_memory_history = _kept_on

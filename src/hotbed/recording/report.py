@@ -50,8 +50,7 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
         report["rounds"] = [follower.stepped[step] for step in follower.rounds.ends_of_rounds()]
         report["optimizers"] = follower.optimizers()
         report["remarks"] += [follower.trouble] if follower.trouble else []
-        report["no_history"] = history.missing
-        if history.missing is None and history.devices() and session.job["mode"] != "learn":
+        if not history.missing and history.devices() and session.job["mode"] != "learn":
             _write_snapshot(torch, session.folder / SNAPSHOT)
     report["host_peak_bytes"] = resident_bytes("VmHWM")
     _write_whole(session.folder / REPORT, json.dumps(report))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _BAR_WIDTH = 32
 _READS_SHOWN = 6
 _CARDS_SHOWN = 8
+_STOPPED = ("time", "host_memory", "interrupted")
+"""endings that come before the program has shown what was asked for"""
 
 
 def prediction_text(found: Prediction) -> RenderableType:
@@ -86,7 +88,10 @@ def _verdict(found: Prediction) -> str:
     if found.device_used_bytes > card.total_bytes:
         return f"fits {card.gpu}, but only just: {total}, the cache flushed {card.alloc_retries} times"
     free = format_size(card.total_bytes - found.device_used_bytes)
-    return f"fits {card.gpu}: {format_size(found.device_used_bytes)} of {total} used at the peak, {free} free"
+    fits = "so far it fits" if found.ending in _STOPPED and not found.optimizer_steps else "fits"
+    return (
+        f"{fits} {card.gpu}: {format_size(found.device_used_bytes)} of {total} used at the peak, {free} free"
+    )
 
 
 def _figures(found: Prediction) -> Table:
