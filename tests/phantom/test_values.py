@@ -114,6 +114,37 @@ told["stepped"], told["scale"] = len(stepped), scaler.get_scale()
     assert ("item", "True (no value is NaN or infinite)") in guesses
 
 
+def test_two_ways_agree_unless_it_is_known_that_they_do_not(on_phantom: Server, tmp_path: Path) -> None:
+    program = """
+one, other = (torch.randn(300, 300, device="cuda") @ torch.randn(300, 300, device="cuda") for _ in range(2))
+told["large"] = [torch.allclose(one, other), one.isclose(other).all().item(), torch.equal(one, other)]
+told["small"] = [torch.allclose(one[0].sigmoid(), other[0].sigmoid()), torch.isclose(one[0], other[0]).all().item()]
+torch.testing.assert_close(one, other)
+zero, one = torch.zeros(3, device="cuda"), torch.ones(3, device="cuda")
+told["known"] = [torch.allclose(zero, one), torch.isclose(zero, one).any().item(), torch.allclose(zero + 1, one)]
+"""
+    told, rows = learn_and_answer(on_phantom, tmp_path, program)
+    assert told == {"large": [True] * 3, "small": [True] * 2, "known": [False, False, True]}
+    assert ("allclose", "True") in {(row["operation"], row["answer"]) for row in rows}
+
+
+def test_what_a_model_gives_is_noise_about_what_it_is_added_to(on_phantom: Server, tmp_path: Path) -> None:
+    program = """
+grid = torch.arange(100000, device="cuda", dtype=torch.float32)
+told["exact"] = (grid[:, None] < torch.arange(10, device="cuda") * 100).nonzero().shape[0]
+told["kept"] = grid[torch.zeros_like(grid) < 1].numel()
+moved = torch.randn(100000, device="cuda") * 3 * 200 + grid
+told["moved"] = (moved < 50000.5).nonzero().shape[0]
+told["possible"] = (torch.randn(9, 90000, device="cuda")[0, :999].sigmoid() >= 0).nonzero().shape[0]
+"""
+    told, rows = learn_and_answer(on_phantom, tmp_path, program)
+    assert told["exact"] == sum(range(10)) * 100
+    assert told["kept"] == 100000
+    assert 49900 < told["moved"] < 50100
+    assert told["possible"] == 999
+    assert any(row["answer"] == "the output of a model is noise about 0" for row in rows)
+
+
 def test_unknown_indices_are_valid_and_agree_with_each_other(on_phantom: Server, tmp_path: Path) -> None:
     program = """
 scores = torch.randn(500, 300, device="cuda").softmax(-1)

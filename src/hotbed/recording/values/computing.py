@@ -40,54 +40,6 @@ _UNIFORM: dict[str, tuple[int, float]] = {
 _FOLDS = frozenset({"all", "any", "max", "min", "amax", "amin", "mean"})
 """Of elements that are all alike, these give one of them."""
 
-_CHEAP = frozenset(
-    # fmt: off
-    {
-        "all",
-        "amax",
-        "amin",
-        "any",
-        "arange",
-        "argmax",
-        "argmin",
-        "argsort",
-        "bucketize",
-        "cat",
-        "clone",
-        "constant_pad_nd",
-        "copy_",
-        "cumsum",
-        "eye",
-        "flip",
-        "gather",
-        "index",
-        "index_put_",
-        "index_select",
-        "isin",
-        "linspace",
-        "masked_fill_",
-        "max",
-        "min",
-        "nonzero",
-        "repeat",
-        "roll",
-        "scatter_",
-        "searchsorted",
-        "slice_scatter",
-        "sort",
-        "stack",
-        "sum",
-        "topk",
-        "tril",
-        "triu",
-        "where",
-        "_index_put_impl_",
-        "_to_copy",
-    }
-    # fmt: on
-)
-"""Besides elementwise ones, these take a time in proportion to what they touch."""
-
 _SCALER_CHECK = "_amp_foreach_non_finite_check_and_unscale_"
 """Writes whether it found an infinite value: none, as it was."""
 
@@ -144,12 +96,23 @@ class Computer:
         ways = [self._uniform] if big_results or call.operation.base in _UNIFORM else []
         if big_inputs and not big_results:
             ways.append(self._fold)
+        if call.operation.base == "where" and len(call.args) == 3:
+            ways.append(self._pick)
         return [*ways, self._derive if big_inputs or big_results else self._run]
+
+    def _pick(self, call: Call, words: str | None) -> None:
+        """`where` that takes one side only; nothing need be known of the other."""
+        condition = self._moved(call.args[0])
+        if bool(condition.any()) != bool(condition.all()):
+            raise UnknownError
+        values = self._moved(call.args[1 if condition.any() else 2])
+        for tensor, shadow in call.stored():
+            store(tensor, shadow, values.expand(tensor.shape), words)
 
     def _derive(self, call: Call, words: str | None) -> None:
         """Large tensors that are computed from known ones; content that comes from the host is no such tensor."""
         operation = call.operation
-        if not (operation.pointwise or operation.base in _CHEAP) or operation.random:
+        if not operation.cheap or operation.random:
             raise UnknownError
         if operation.base in ("_to_copy", "copy_") and len(call.inputs) < 1 + (operation.base == "copy_"):
             raise UnknownError

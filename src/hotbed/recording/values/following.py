@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from .agreeing import agreeing
 from .computing import Computer
 from .operations import Call, Operation, device_tensors, written_by
 from .reading import Reader, Reading
-from .shadows import Shadows
+from .shadows import Shadows, store
 from .torch_there import Tensor, torch
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ class Follower:
         for tensor in device_tensors((result,)):
             self._shadows.renew(tensor, 0)
         return result
+
+    def agree(self, close: Tensor) -> None:
+        """Takes two sides for close where that is not known for certain."""
+        shadow = self._shadows.of(close)
+        if shadow.guess is not None or (shadow.data is None and shadow.fill is None):
+            store(close, shadow, True, "True")
 
     def _view(self, operation: Operation, func: Any, args: Any, kwargs: Any, inputs: Any) -> Any:
         if operation.base == "lift_fresh" and inputs:
@@ -184,7 +191,7 @@ def follow(control: Phantom, log: ReadLog, seed: int) -> Iterator[None]:
     threading.Thread.start = start_followed  # type: ignore[method-assign, assignment]
     torch._tensor_str._str_intern = followed(text)
     try:
-        with mode(follower):
+        with mode(follower), agreeing(follower.agree):
             yield
     finally:
         threading.Thread.start = start  # type: ignore[method-assign]

@@ -22,6 +22,9 @@ _MOST_SHUFFLED = 1 << 18
 _MOST_SCORES, MOST_DRAWN = 1 << 16, 1 << 21
 """elements"""
 
+_VOCABULARY = 1 << 10
+"""Fewer choices than these are no words but experts, classes or beams, all of which must occur."""
+
 NOISE = "the output of a model is noise about 0"
 """What models give that have their first, random weights; what they add to a known value moves it a little."""
 
@@ -82,17 +85,21 @@ def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: s
     return args[place] if len(args) > place else kwargs.get(name, default)
 
 
+def _indices(shape: Sequence[int], below: int, source: Any) -> Tensor:
+    """Random indices. Of a vocabulary, words from its middle: those at its ends may end a text before its time."""
+    edge = below // 4 if below >= _VOCABULARY else 0
+    return torch.randint(edge, below - edge, tuple(shape), generator=source, device="cpu")
+
+
 def _arg_extreme(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess:
     below = _index_along(_argument(args, kwargs, 1, "dim", None), args[0])
-    return Guess((torch.randint(below, outs[0].shape, generator=source, device="cpu"),), _words(below))
+    return Guess((_indices(outs[0].shape, below, source),), _words(below))
 
 
 def _values_and_index(place: int) -> Callable[..., Guess]:
     def guess(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess:
         below = _index_along(_argument(args, kwargs, place, "dim", -1), args[0])
-        return Guess(
-            (None, torch.randint(below, outs[1].shape, generator=source, device="cpu")), _words(below)
-        )
+        return Guess((None, _indices(outs[1].shape, below, source)), _words(below))
 
     return guess
 
@@ -112,7 +119,7 @@ def _ordered(place: int) -> Callable[..., Guess]:
 def _multinomial(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess:
     below = args[0].shape[-1]
     if _argument(args, kwargs, 2, "replacement", False):
-        return Guess((torch.randint(below, outs[0].shape, generator=source, device="cpu"),), _words(below))
+        return Guess((_indices(outs[0].shape, below, source),), _words(below))
     return Guess((distinct(outs[0].shape, below, source),), _words(below))
 
 

@@ -13,11 +13,20 @@ if TYPE_CHECKING:
     from .reading import Reading
     from .shadows import Shadow
 
+_CHEAP = frozenset(
+    """
+    all amax amin any arange argmax argmin argsort bucketize cat clone constant_pad_nd copy_ cumsum eye flip gather
+    index index_put_ index_select isin linspace masked_fill_ max min nonzero repeat roll scatter_ searchsorted
+    slice_scatter sort stack sum topk tril triu where _index_put_impl_ _to_copy
+    """.split()  # noqa: SIM905  (forty quoted names are no easier to read)
+)
+"""Besides elementwise ones, these take a time in proportion to what they touch."""
+
 
 class Operation:
     """An operation, looked at once."""
 
-    __slots__ = ("base", "name", "number", "pointwise", "random", "reads", "views", "written")
+    __slots__ = ("base", "cheap", "name", "number", "pointwise", "random", "reads", "views", "written")
 
     def __init__(self, func: Any) -> None:
         schema = func._schema
@@ -33,6 +42,7 @@ class Operation:
         self.reads = self.name in READERS
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.pointwise = torch.Tag.pointwise in func.tags
+        self.cheap = self.pointwise or self.base in _CHEAP
 
 
 @dataclass

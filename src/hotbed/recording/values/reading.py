@@ -231,11 +231,16 @@ def _histc(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
     return Reading("histc", [_raw(low), _raw(high)], "values from 0 to 1" if values is None else guess)
 
 
-def _equal(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
-    one, other = reader.known(args[0]), reader.known(args[1])
-    if one.values is None or other.values is None:
-        return Reading("equal", [1], "True")
-    return Reading("equal", [int(torch.equal(one.values, other.values))], one.guess or other.guess)
+def _agreement(test: str) -> Callable[..., Reading]:
+    """It asserts that two ways agree: True wherever a side is not known for certain."""
+
+    def reading(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
+        one, other = reader.known(args[0]), reader.known(args[1])
+        if one.values is None or other.values is None or one.guess or other.guess:
+            return Reading(test, [1], "True")
+        return Reading(test, [int(func(one.values, other.values, *args[2:], **kwargs))], None)
+
+    return reading
 
 
 def _no_error(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
@@ -271,7 +276,8 @@ _RULES: dict[str, Callable[..., Reading | None]] = {
     "aten::repeat_interleave.Tensor": _repeat_interleave,
     "aten::bincount": _bincount,
     "aten::histc": _histc,
-    "aten::equal": _equal,
+    "aten::equal": _agreement("equal"),
+    "aten::allclose": _agreement("allclose"),
     "aten::_linalg_check_errors": _no_error,
     "torchvision::nms": _keep_all,
 }
