@@ -10,12 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotbed import phantom
 from hotbed.phantom import control
+from hotbed.predicting.forked import ForkedPasses
 from hotbed.recording.limits import INTERRUPT
 from hotbed.recording.report import REPORT, SNAPSHOT
 
@@ -32,6 +34,7 @@ _KEPT = ("stdout", "stderr")
 # How long a program may take to leave on its own after it was asked to, in seconds.
 _GRACE_S = 30.0
 _INTERRUPT_S = 5.0
+_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,16 @@ class Pass:
     folder: Path
     values: Path
     kept: bool
+    forks: bool = False
+    """whether the passes after this one may go on from its first use of CUDA, in children of its process"""
 
 
 @dataclass(frozen=True)
 class Finished:
     """A pass that is over. `report` is empty where the program ended before it could be written."""
 
+    modes: tuple[str, ...]
+    """of the passes that its process made; this is the last of them"""
     folder: Path
     ending: Ending
     exit_code: int | None
@@ -98,18 +105,35 @@ class Running:
 def run_pass(program: Program, gpu: Gpu, options: RunOptions, this: Pass) -> Finished:
     """Runs `program` once and waits for it. Ctrl-C ends the program, not this call."""
     reading, writing = os.pipe()
+    forked = ForkedPasses(this.folder, options.progress)
+    shown = _duplicates(options) if this.forks else None
     try:
-        (this.folder / "job.json").write_text(json.dumps(_job(program, options, this, reading)))
-        process = _start(program, gpu, options, this, reading)
-        os.close(reading)
+        (this.folder / "job.json").write_text(json.dumps(_job(program, options, this, reading, shown)))
+        try:
+            process = _start(program, gpu, options, this, [reading, *(shown or ())])
+        finally:
+            for passed in (reading, *(shown or ())):
+                os.close(passed)
         with options.running.holding(process):
-            ended = _wait(process, writing, options.time_limit_s + _GRACE_S)
+            ended = _wait(process, writing, options.time_limit_s + _GRACE_S, forked)
     finally:
         os.close(writing)
-    return _finished(this.folder, process.returncode, ended)
+    modes = forked.modes() or (this.mode,)
+    return _finished(modes, this.folder.parent / modes[-1], process.returncode, ended)
 
 
-def _job(program: Program, options: RunOptions, this: Pass, orders: int) -> dict[str, Any]:
+def _duplicates(options: RunOptions) -> tuple[int, int]:
+    """Streams for what is shown, where the program's own are files."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    if options.echo == "none":
+        return os.open(os.devnull, os.O_WRONLY), os.open(os.devnull, os.O_WRONLY)
+    return os.dup(1 if options.echo == "all" else 2), os.dup(2)
+
+
+def _job(
+    program: Program, options: RunOptions, this: Pass, orders: int, shown: tuple[int, int] | None
+) -> dict[str, Any]:
     return {
         "kind": program.kind,
         "target": program.target,
@@ -124,12 +148,13 @@ def _job(program: Program, options: RunOptions, this: Pass, orders: int) -> dict
         "mode": this.mode,
         "values": str(this.values),
         "orders": orders,
+        "shown": shown,
         "control": control.__file__,
     }
 
 
 def _start(
-    program: Program, gpu: Gpu, options: RunOptions, this: Pass, orders: int
+    program: Program, gpu: Gpu, options: RunOptions, this: Pass, passed: list[int]
 ) -> subprocess.Popen[bytes]:
     with _outputs(options, this) as (out, err):
         return phantom.start(
@@ -142,7 +167,7 @@ def _start(
             cwd=program.folder,
             stdout=out,
             stderr=err,
-            pass_fds=[orders],
+            pass_fds=passed,
             # A group of its own: Ctrl-C at the terminal is passed on once, and what it leaves behind can be ended.
             start_new_session=True,
         )
@@ -167,12 +192,20 @@ def show_kept(options: RunOptions, this: Pass) -> None:
             shutil.copyfileobj(kept, out)
 
 
-def _wait(process: subprocess.Popen[bytes], orders: int, seconds: float) -> Ending | None:
-    """Until the process is gone; what ended it from outside, if anything did."""
+def _wait(
+    process: subprocess.Popen[bytes], orders: int, seconds: float, forked: ForkedPasses
+) -> Ending | None:
+    """Until the process is gone; what ended it from outside, if anything did. `seconds` are those of each pass."""
+    deadline = time.monotonic() + seconds
     try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return "time"
+        while process.poll() is None:
+            if forked.another_began():
+                deadline = time.monotonic() + seconds
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return "time"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(min(left, _LOOK_S))
     except KeyboardInterrupt:
         _interrupt(process, orders)
         return "interrupted"
@@ -195,7 +228,7 @@ def _interrupt(process: subprocess.Popen[bytes], orders: int) -> None:
             process.wait(_GRACE_S)
 
 
-def _finished(folder: Path, status: int, ended: Ending | None) -> Finished:
+def _finished(modes: tuple[str, ...], folder: Path, status: int, ended: Ending | None) -> Finished:
     path = folder / REPORT
     report = json.loads(path.read_text()) if path.exists() else {}
     code = status if status >= 0 else None
@@ -203,4 +236,4 @@ def _finished(folder: Path, status: int, ended: Ending | None) -> Finished:
         ending: Ending = ended or ("end" if code is not None else "killed")
     else:
         ending = report["ending"]
-    return Finished(folder, ending, code, report)
+    return Finished(modes, folder, ending, code, report)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hotbed.errors import TorchError, UsageError
 from hotbed.predicting.assembling import device_runs, host_model_bytes
+from hotbed.predicting.forked import ANSWERING, LEARNING
 from hotbed.predicting.passes import Finished, Pass, Running, run_pass, show_kept
 from hotbed.predicting.script_run import Read, ScriptError, ScriptRun
 from hotbed.recording.values.session import ANSWERS, STOPPED_EXIT_STATUS
@@ -51,6 +52,8 @@ class RunOptions:
     progress: Callable[[str], None] | None = None
     running: Running = field(default_factory=Running)
     """ends the program from another thread"""
+    checkpoint: bool = True
+    """False: each pass starts from scratch, instead of from the program's first use of CUDA"""
 
 
 def run(program: Program, gpu: Gpu, options: RunOptions | None = None) -> ScriptRun:
@@ -78,20 +81,23 @@ def _passes(
     (folder / "values").mkdir()
 
     def next_pass(mode: str, *, kept: bool) -> tuple[Pass, Finished]:
-        this = Pass(mode, folder / mode, folder / "values", kept)
+        forks = mode == "plain" and options.checkpoint
+        this = Pass(mode, folder / mode, folder / "values", kept, forks)
         this.folder.mkdir()
         return this, run_pass(program, gpu, options, this)
 
     this, finished = next_pass("plain", kept=True)
-    if finished.report or finished.exit_code != STOPPED_EXIT_STATUS:
+    if len(finished.modes) > 1:
+        return finished, (_STOPPED, *finished.modes[1:])
+    if finished.report or finished.ending == "interrupted" or finished.exit_code != STOPPED_EXIT_STATUS:
         show_kept(options, this)
         return finished, ("plain",)
-    _say(options, "the program reads values from the GPU: learning them")
+    _say(options, LEARNING)
     _, learnt = next_pass("learn", kept=True)
     if learnt.ending == "interrupted":
         return learnt, (_STOPPED, "learn")
     mode = "answered" if (folder / "values" / ANSWERS).exists() else "policy"
-    _say(options, "running it with the values that it will read")
+    _say(options, ANSWERING)
     return next_pass(mode, kept=False)[1], (_STOPPED, "learn", mode)
 
 

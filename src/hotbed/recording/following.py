@@ -71,6 +71,10 @@ class Follower:
         self._install()
         self._graphs = GraphSteps(torch, self._replayed)
 
+    def adopt(self) -> None:
+        """Makes this process, a forked child, the one that is followed."""
+        self._owner = os.getpid()
+
     def look(self) -> None:
         """Notes what the modules hold that are alive now."""
         self._note(self._mark("found"), self._finder.modules)

@@ -19,26 +19,26 @@ class History:
     """The history of every device of this process. `missing`: this torch or backend keeps none."""
 
     def __init__(self, torch: Any, *, stacks: bool) -> None:
-        self._torch = torch
+        self._torch, self._stacks = torch, stacks
         self.missing = False
         self._before: dict[int, Position] = {}
         """counts that the program's own resets have taken from the counters"""
         self._peaks: dict[int, dict[str, int]] = {}
         """highest peaks before such resets"""
         self._wrap_resets()
-        self._start(stacks)
+        # A program that records by itself would stop this recording, or bound it; its snapshots are served by it.
+        memory = torch.cuda.memory
+        self._record, memory._record_memory_history = memory._record_memory_history, _kept_on
 
-    def _start(self, stacks: bool) -> None:
-        memory = self._torch.cuda.memory
-        context = "alloc" if stacks else None
+    def start(self) -> None:
+        """Call it right before CUDA is initialised: this initialises it."""
+        context = "alloc" if self._stacks else None
         try:
-            memory._record_memory_history("all", context=context, stacks="python", max_entries=sys.maxsize)
+            self._record("all", context=context, stacks="python", max_entries=sys.maxsize)
         except RuntimeError:
             # The cudaMallocAsync backend has no history.
             self.missing = True
-            return
-        # A program that records by itself would stop this recording, or bound it; its snapshots are served by it.
-        memory._record_memory_history = _kept_on
+            self._torch.cuda.memory._record_memory_history = self._record
 
     def devices(self) -> range:
         """Devices that the program may have used; none before CUDA is initialised."""

@@ -26,23 +26,44 @@ def resident_bytes(field: str = "VmRSS") -> int:
 
 
 class Watch:
-    """Calls `over` with "time", "host_memory" or "interrupted" on the watching thread, once."""
+    """Calls `over` with "time", "host_memory" or "interrupted" on the watching thread, once. It begins paused."""
 
     def __init__(
         self, orders: int, seconds: float, host_limit_bytes: int | None, over: Callable[[str], None]
     ) -> None:
         self._orders, self._over = orders, over
-        self._deadline = time.monotonic() + seconds
+        self._paused = time.monotonic()
+        self._deadline = self._paused + seconds
         self._host_limit_bytes = host_limit_bytes
-        self._thread = threading.Thread(target=self._watch, name="hotbed limits", daemon=True)
+        self._thread: threading.Thread | None = None
+        self._stop: tuple[int, int] | None = None
+
+    def pause(self) -> None:
+        """Ends the watching thread. The time until resume() does not count."""
+        assert self._thread is not None
+        assert self._stop is not None
+        os.close(self._stop[1])
+        self._thread.join()
+        os.close(self._stop[0])
+        self._paused = time.monotonic()
+
+    def resume(self) -> None:
+        """Watches on, in a forked child too."""
+        self._deadline += time.monotonic() - self._paused
+        self._stop = os.pipe()
+        self._thread = threading.Thread(
+            target=self._watch, args=(self._stop[0],), name="hotbed limits", daemon=True
+        )
         self._thread.start()
 
-    def _watch(self) -> None:
+    def _watch(self, stop: int) -> None:
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
                 return self._over("time")
-            ready, _, _ = select.select([self._orders], [], [], min(left, _LOOK_S))
+            ready, _, _ = select.select([self._orders, stop], [], [], min(left, _LOOK_S))
+            if stop in ready:
+                return None
             if ready:
                 if os.read(self._orders, 1) != INTERRUPT:
                     # The process that wanted to know is gone.

@@ -52,7 +52,7 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
         report["remarks"] += [follower.trouble] if follower.trouble else []
         if not history.missing and history.devices() and session.job["mode"] != "learn":
             _write_snapshot(torch, session.folder / SNAPSHOT)
-    report["host_peak_bytes"] = resident_bytes("VmHWM")
+    report["host_peak_bytes"] = max(resident_bytes("VmHWM"), session.host_peak_bytes)
     _write_whole(session.folder / REPORT, json.dumps(report))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import functools
 import importlib
 import os
 import sys
@@ -14,6 +15,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from hotbed.recording.arrival import when_torch_arrives
+from hotbed.recording.first_use import at_first_use
 from hotbed.recording.following import EnoughError, Follower
 from hotbed.recording.history import History
 from hotbed.recording.launching import OUR_FILES, launch
@@ -22,6 +24,7 @@ from hotbed.recording.report import write_report
 from hotbed.recording.until import watch_output
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
@@ -37,7 +40,7 @@ def record(job: dict[str, Any], folder: Path, control: Any, borrowed: AbstractCo
     `control` is the module hotbed.phantom.control; within `borrowed` more of hotbed can be imported.
     """
     session = Session(job, folder, control.Control(), borrowed)
-    Watch(job["orders"], job["time_limit_s"], job["host_limit_bytes"], session.out_of_limits)
+    session.watch.resume()
     when_torch_arrives(session.torch_arrived)
     if job["until"] is not None:
         watch_output(job["until"], session.found_text)
@@ -56,31 +59,66 @@ class Session:
         self.torch: Any = None
         self.history: History | None = None
         self.follower: Follower | None = None
-        self._owner = os.getpid()
+        self.watch = Watch(job["orders"], job["time_limit_s"], job["host_limit_bytes"], self.out_of_limits)
+        self._owner, self._forked = os.getpid(), False
         self._lock = threading.Lock()
         self._written = False
         self._stops = 0
         self.begun_us = time.time_ns() // 1000
+        self.host_peak_bytes = 0
+        """most resident memory of the process that this one was forked from"""
 
     def torch_arrived(self, torch: Any) -> None:
-        """Starts the history; the program has not used torch yet."""
+        """Prepares everything; the program has not used torch yet."""
         self.torch = torch
         if torch.version.cuda is None or os.getpid() != self._owner:
             return
-        self._begin_values()
+        self._begin_values("begin")
         self.history = History(torch, stacks=self.job["stacks"])
         self.follower = Follower(torch, self.history, self.job["steps"], self._enough_steps)
+        forking = self._ours("checkpoint").Forking(self) if self.job["shown"] is not None else None
+        at_first_use(torch, functools.partial(self._first_use, forking))
 
-    def _begin_values(self) -> None:
-        """What this pass does about values that the program reads; in the mode "policy" nothing."""
-        if self.job["mode"] == "policy":
+    def _first_use(self, forking: Callable[[], None] | None) -> None:
+        """The program is about to use CUDA."""
+        if os.getpid() != self._owner:
             return
+        if forking is not None:
+            forking()
+        assert self.history is not None
+        self.history.start()
+
+    def _ours(self, module: str) -> Any:
         with self._borrowed:
-            begin = importlib.import_module("hotbed.recording.values").begin
-            self._values = begin(
-                self.job["mode"], control=self.control, folder=self.job["values"], seed=self.job["seed"]
-            )
+            return importlib.import_module(f"hotbed.recording.{module}")
+
+    def _begin_values(self, how: str) -> None:
+        """What this pass does about values that the program reads; in the mode "policy" nothing.
+
+        `how` is "begin", or "switch" in a forked child.
+        """
+        job = self.job
+        if job["mode"] == "policy":
+            return
+        begin = getattr(self._ours("values"), how)
+        with self._borrowed:
+            self._values = begin(job["mode"], control=self.control, folder=job["values"], seed=job["seed"])
             self._values.__enter__()
+
+    def adopt(self, mode: str, folder: Path, *, waited_us: int, host_peak_bytes: int) -> None:
+        """Makes this process, a forked child, the pass `mode` that writes into `folder`.
+
+        Its parent needed `host_peak_bytes` so far, and has waited for other passes since.
+        """
+        self._owner, self._forked = os.getpid(), True
+        self.job, self.folder = {**self.job, "mode": mode}, folder
+        self.begun_us += waited_us
+        self.host_peak_bytes = host_peak_bytes
+        assert self.follower is not None
+        self.follower.adopt()
+        # What the phantom was told about reads did not come along.
+        self._values = None
+        self._begin_values("switch")
 
     def reads(self) -> list[dict[str, Any]]:
         """Rows of hotbed.predicting.script_run.Read; also writes what the next pass needs."""
@@ -122,7 +160,10 @@ class Session:
                 return False
             self._written = True
             write_report(self, ending, exit_code, None if error is None else _described(error))
-            return True
+        if self._forked and self.job["mode"] == "learn":
+            # What the program would clean up is still needed: the next pass goes on from the same checkpoint.
+            _leave(0)
+        return True
 
     def out_of_limits(self, ending: str) -> None:
         """Called on the watching thread: writes what is known and ends the process."""

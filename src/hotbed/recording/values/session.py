@@ -90,12 +90,24 @@ def begin(mode: Mode, *, control: Phantom, folder: str, seed: int) -> Session:
     differ from pass to pass. Raises OSError if `folder` cannot be used.
     """
     _seed_host(seed)
+    return switch(mode, control=control, folder=folder, seed=seed)
+
+
+def switch(mode: Mode, *, control: Phantom, folder: str, seed: int) -> Session:
+    """As `begin`, in a forked child of a program that has not used the device yet; seeds nothing."""
     if mode == "plain":
         control.stop_at_uncertain_read(str(Path(folder) / STOP_NOTE))
     elif mode == "learn":
-        # A compiler would look into tensors that have other values; what it compiles is run eagerly instead.
-        os.environ["TORCHDYNAMO_DISABLE"] = os.environ["TORCH_COMPILE_DISABLE"] = "1"
+        _compile_nothing()
         control.log_reads(True)
     else:
         control.answer_reads((Path(folder) / ANSWERS).read_bytes())
     return Session(mode, control, folder, seed)
+
+
+def _compile_nothing() -> None:
+    """A compiler would look into tensors that have other values; what it compiles is run eagerly instead."""
+    os.environ["TORCHDYNAMO_DISABLE"] = os.environ["TORCH_COMPILE_DISABLE"] = "1"
+    if "torch._dynamo" in sys.modules:
+        # It has read its environment, and may have wrapped functions.
+        torch.compiler.set_stance("force_eager")
