@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Server
-
     from hotbed.predicting.script_run import ScriptRun
 
 pytestmark = pytest.mark.torch
@@ -63,7 +62,7 @@ def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Runner:
 
 
 TRAINING = """
-log = open("log", "w")
+log = open("log", "w", buffering=1)
 print("before", torch.cuda.is_available(), torch.cuda.device_count(), file=log)
 print("before")
 data = open(__file__)
