@@ -128,6 +128,16 @@ told["known"] = [torch.allclose(zero, one), torch.isclose(zero, one).any().item(
     assert ("allclose", "True") in {(row["operation"], row["answer"]) for row in rows}
 
 
+def test_sparse_tensors_are_counted_and_get_in_no_ones_way(on_phantom: Server, tmp_path: Path) -> None:
+    program = """
+sparse = torch.eye(4, device="cuda").to_sparse()
+told["count"], told["dense"] = sparse._nnz(), sparse.to_dense().shape[0]
+told["after"] = (torch.ones(4, device="cuda") * 2).sum().item()
+"""
+    told, _ = learn_and_answer(on_phantom, tmp_path, program)
+    assert told == {"count": 4, "dense": 4, "after": 8.0}
+
+
 def test_what_a_model_gives_is_noise_about_what_it_is_added_to(on_phantom: Server, tmp_path: Path) -> None:
     program = """
 grid = torch.arange(100000, device="cuda", dtype=torch.float32)

@@ -77,8 +77,8 @@ def tensors_in(value: Any, found: list[Tensor]) -> list[Tensor]:
 
 
 def device_tensors(value: Any) -> list[Tensor]:
-    """The device tensors in nested lists."""
-    return [tensor for tensor in tensors_in(value, []) if tensor.is_cuda]
+    """The device tensors in nested lists that have a storage: sparse ones have none, and are not followed."""
+    return [tensor for tensor in tensors_in(value, []) if tensor.is_cuda and tensor.layout == torch.strided]
 
 
 def written_by(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:

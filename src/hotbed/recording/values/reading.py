@@ -183,6 +183,11 @@ def _index(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading | None:
     return Reading("index by a mask", answers, guess)
 
 
+def _to_sparse(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
+    count, guess = reader.mask_count(args[0])
+    return Reading("to_sparse", [count], guess)
+
+
 def _unique(dim_place: int | None) -> Callable[..., Reading]:
     def reading(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
         dim = 0 if dim_place is None else args[dim_place]
@@ -268,6 +273,8 @@ _RULES: dict[str, Callable[..., Reading | None]] = {
     "aten::index_put": _index,
     "aten::_index_put_impl_": _index,
     "aten::_unsafe_index_put": _index,
+    "aten::_to_sparse": _to_sparse,
+    "aten::_to_sparse.sparse_dim": _to_sparse,
     "aten::_unique": _unique(None),
     "aten::_unique2": _unique(None),
     "aten::unique_dim": _unique(1),
