@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Versions whose properties and handles were looked at, one by one or with both neighbours. */
-enum { FIRST_TESTED = 90900, LAST_TESTED = 92899, FIRST_DESCRIBING = 90800 };
+enum { FIRST_TESTED = 90900, LAST_TESTED = 92801, FIRST_DESCRIBING = 90800 };
 
 enum { HANDLE_BYTES = 1 << 20, HANDLE_POINTERS = 0x400, HANDLE_POINTERS_END = 0x2000, HANDLE_TARGET = 0x80000 };
 
