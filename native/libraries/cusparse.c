@@ -7,7 +7,10 @@ enum { CUSPARSE_NOT_INITIALIZED = 1, CUSPARSE_INVALID_VALUE = 3, CUSPARSE_EXECUT
 
 enum { POINTER_MODE = STREAM_FIELD + 1 };
 enum { MATRIX_TYPE, FILL_MODE, DIAGONAL_TYPE, INDEX_BASE };
-enum { ROWS, COLUMNS, VALUES };
+enum { ROWS, COLUMNS, VALUES, INDEX_TYPE, VALUE_TYPE, COMPRESSED_ROWS };
+/* Types of indices, and algorithms of cusparseSpMM(). */
+enum { INDEX_64_BITS = 3, BY_ROWS = 4, BALANCED = 6 };
+enum { SAMPLED_PRODUCT_BYTES = 1 }; /* of any size; H200, CUDA 13.0 */
 
 #define LIBRARY PHANTOM_CUSPARSE
 #define STATUS                                                                                                     \
@@ -26,6 +29,40 @@ static int create_matrix(uint64_t out, uint64_t rows, uint64_t columns, uint64_t
     return leave(SUCCESS);
 }
 
+static int create_compressed(uint64_t out, uint64_t rows, uint64_t columns, uint64_t values, uint64_t index,
+                             uint64_t type) {
+    int code = create_matrix(out, rows, columns, values);
+    if (code)
+        return code;
+    enter();
+    uint64_t *matrix = stand_in_fields(LIBRARY, *(uint64_t *)out);
+    matrix[INDEX_TYPE] = (uint32_t)index;
+    matrix[VALUE_TYPE] = (uint32_t)type;
+    matrix[COMPRESSED_ROWS] = true;
+    return leave(SUCCESS);
+}
+
+/* The size of the workspace for a product with a sparse matrix; `product` is NULL if it is a vector. */
+static int tell_product_size(const char *name, uint64_t sparse, uint64_t product, uint64_t algorithm, uint64_t out) {
+    bool vector = !product, known_way = vector || algorithm == BY_ROWS || algorithm == BALANCED;
+    enter();
+    const uint64_t *left = stand_in_fields(LIBRARY, sparse), *result = stand_in_fields(LIBRARY, product);
+    bool known = known_way && left && left[COMPRESSED_ROWS] && (vector || result);
+    uint64_t bytes = 0;
+    if (known)
+        bytes = sizes_sparse_product((struct sparse_product){
+            .rows = left[ROWS],
+            .values = left[VALUES],
+            .columns = vector ? 1 : result[COLUMNS],
+            .index = left[INDEX_TYPE] == INDEX_64_BITS ? 8 : 4,
+            .type = left[VALUE_TYPE],
+            .balanced = algorithm == BALANCED,
+        });
+    leave(SUCCESS);
+    stand_in_put(out, bytes, sizeof bytes);
+    return known ? SUCCESS : stand_in_remark_size(name);
+}
+
 /* A setting that is returned, not written. */
 static int setting(uint64_t handle, int field) {
     enter();
@@ -36,6 +73,12 @@ static int setting(uint64_t handle, int field) {
 }
 
 #define MATRIX(name, rows, columns, values) STAND_IN(name, return create_matrix(a1, a##rows, a##columns, a##values);)
+#define DENSE(name, rows, columns) STAND_IN(name, return create_matrix(a1, a##rows, a##columns, 0);)
+#define COMPRESSED(name, rows, columns, values, index, type)                                                       \
+    STAND_IN(name, return create_compressed(a1, a##rows, a##columns, a##values, a##index, a##type);)
+#define VECTOR_SIZE(name, sparse, out) STAND_IN(name, return tell_product_size(#name, a##sparse, 0, 0, a##out);)
+#define PRODUCT_SIZE(name, sparse, product, algorithm, out)                                                        \
+    STAND_IN(name, return tell_product_size(#name, a##sparse, a##product, (uint32_t)a##algorithm, a##out);)
 #define RETURNS(name, field) STAND_IN(name, return setting(a1, field);)
 #include "cusparse.def"
 

@@ -44,8 +44,8 @@ void stand_in_put(uint64_t out, uint64_t value, uint64_t bytes);
 /* Bytes of an element of cudaDataType `type`; 16, the most, if it is unknown. */
 uint64_t data_type_bytes(int type);
 
-/* Says once that this library's workspace sizes are not known. Returns SUCCESS. */
-int stand_in_remark_sizes(enum phantom_library library);
+/* Says once that the size of the workspace that `function` asks for is not known. Returns SUCCESS. */
+int stand_in_remark_size(const char *function);
 
 /* Answer of a library's GetProperty: 0, 1, 2 ask for the parts of `version`, "major, minor, patch". */
 int stand_in_property(const int version[3], int property, uint64_t out, int invalid);
@@ -81,10 +81,14 @@ int stand_in_property(const int version[3], int property, uint64_t out, int inva
 #define GIVES_TYPED(name, out, type) STAND_IN(name, stand_in_zero(a##out, data_type_bytes((int)a##type)); return WORK;)
 #define GIVES_MANY(name, out, count, element) STAND_IN(name, stand_in_zero(a##out, a##count * (element)); return WORK;)
 /* Tells that it needs no workspace, for want of knowing better. */
-#define SIZES(name, out, bytes) STAND_IN(name, stand_in_zero(a##out, bytes); return stand_in_remark_sizes(LIBRARY);)
+#define SIZES(name, out, bytes) STAND_IN(name, stand_in_zero(a##out, bytes); return stand_in_remark_size(#name);)
 #define SIZES_2(name, out, bytes, out_2, bytes_2)                                                                  \
     STAND_IN(name, stand_in_zero(a##out, bytes); stand_in_zero(a##out_2, bytes_2);                                 \
-             return stand_in_remark_sizes(LIBRARY);)
+             return stand_in_remark_size(#name);)
+/* Tells a size that is known; and that it needs nothing on the host, where that is asked, too. */
+#define SIZE_IS(name, out, bytes, size) STAND_IN(name, stand_in_put(a##out, size, bytes); return SUCCESS;)
+#define SIZE_IS_2(name, out, bytes, size, out_2, bytes_2)                                                          \
+    STAND_IN(name, stand_in_put(a##out, size, bytes); stand_in_zero(a##out_2, bytes_2); return SUCCESS;)
 /* Does nothing on the device: settings that nothing asks back. */
 #define ACCEPTS(name) STAND_IN(name, return SUCCESS;)
 /* Tells zero. */
