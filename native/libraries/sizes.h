@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* cuSOLVER, an m x n or n x n matrix. Bytes: */
+/* cuSOLVER, an m x n or n x n matrix. Bytes: Cholesky, LU on a GPU of so many multiprocessors, eigenvalues of any matrix. */
 uint64_t sizes_cholesky(uint64_t n);
 uint64_t sizes_lu(uint64_t m, uint64_t n, uint64_t element, uint64_t processors);
+uint64_t sizes_general_eigen(uint64_t n, uint64_t element);
 
 /* Elements: QR, the columns of Q, a product with Q from the left, made of k reflections. */
 uint64_t sizes_qr(uint64_t n);
@@ -20,9 +21,8 @@ uint64_t sizes_jacobi_svd(uint64_t m, uint64_t n, bool economy);
 uint64_t sizes_jacobi_eigen(uint64_t n);
 uint64_t sizes_jacobi_eigen_batch(uint64_t n, uint64_t batch);
 
-/* Elements: eigenvalues of `batch` symmetric matrices, of one of any kind. */
+/* Elements: eigenvalues of `batch` symmetric matrices. */
 uint64_t sizes_symmetric_eigen(uint64_t n, uint64_t batch);
-uint64_t sizes_general_eigen(uint64_t n);
 
 /* cuFFT: a transform of `rank` sizes, the last one contiguous, whose complex values have `element` bytes; `real` if one
  * side is real. Bytes. `sure` is cleared where the size is an estimate. */

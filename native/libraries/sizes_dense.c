@@ -3,7 +3,7 @@
  * the rules, the others to check them: all were equal to the byte, but where a comment says how well a rule holds. */
 #include "sizes.h"
 
-enum { TILE = 32, PANEL = 128 };
+enum { TILE = 32, PANEL = 128, GRAIN = 512 };
 
 static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
@@ -98,9 +98,9 @@ uint64_t sizes_symmetric_eigen(uint64_t n, uint64_t batch) {
     return most(small, large);
 }
 
-/* Within 1.5 %, mostly within 512 bytes; equal beyond n = 440. */
-uint64_t sizes_general_eigen(uint64_t n) {
+/* Within 1.5 %, mostly within 512 bytes. */
+uint64_t sizes_general_eigen(uint64_t n, uint64_t element) {
     uint64_t panel = least(n, PANEL);
     uint64_t small = whole_tiles(n * panel) + most(33024, 16640 + 2 * n * panel) + 3 * n;
-    return most((n * n + 4 * n) / PANEL + 1, (small + PANEL - 1) / PANEL) * PANEL;
+    return most(element * (n * n + 4 * n) / GRAIN + 1, (element * small + GRAIN - 1) / GRAIN) * GRAIN;
 }

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import lzma
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.phantom.conftest import Server
+
+MEASURED = Path(__file__).parent.parent / "data" / "h200" / "library_workspaces.jsonl.xz"
 
 
 def test_products_of_every_type_have_gradients(on_phantom: Server) -> None:
@@ -94,7 +99,58 @@ answer(shapes=shapes, grad=list(x.grad.shape), called=phantom.unmodelled(), used
     assert {"cublas", "cufft", "cusolver", "cusparse"} <= set(result.used)
     # The sum may hold as many values as both; of 8 times 8 values evenly spread, each meets one.
     assert result.values == [16, 8]
-    assert any(remark.startswith("cuSOLVER workspace sizes are not modelled") for remark in result.remarks)
+    # The sizes for sums and products of sparse matrices are not modelled, all others are.
+    asked = [remark.split()[3] for remark in result.remarks if "is not modelled" in remark]
+    assert asked
+    assert all(name.startswith(("cusparseSpGEMM", "cusparseScsrgeam2")) for name in asked)
+
+
+def measured(kind: str, op: str, n: int, batch: int, dtype: str | None = None) -> list[int]:
+    """What one call allocated (+) and freed (-) on the H200, in bytes."""
+    with lzma.open(MEASURED, "rt") as lines:
+        for row in map(json.loads, lines):
+            if (row["kind"], row["op"], row["n"], row.get("batch"), row.get("dtype")) == (
+                kind,
+                op,
+                n,
+                batch,
+                dtype,
+            ):
+                return list(row["log"])
+    raise AssertionError(op)
+
+
+def test_factorisations_and_transforms_allocate_what_they_do_on_an_h200(on_phantom: Server) -> None:
+    # torch 2.11 on the H200: other releases of torch may choose other algorithms, and keep other tensors.
+    linalg = [("qr", 64, 1), ("svd", 256, 8), ("cholesky", 1024, 1), ("lu_factor", 2048, 1), ("eigh", 16, 8)]
+    fft = [("fft", 8191, 1), ("fft", 100000, 8), ("rfft", 8191, 1), ("rfft", 1009, 8)]
+    result = on_phantom(f"""
+def log(call):
+    torch.cuda.memory._record_memory_history(enabled="all", context=None)
+    call()
+    trace = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    sign = {{"alloc": 1, "free_completed": -1}}
+    return [sign[entry["action"]] * entry["size"] for entry in trace if entry["action"] in sign]
+
+logs = []
+torch.ones(8, 8, device="cuda") @ torch.ones(8, 8, device="cuda")
+for name, n, batch in {linalg!r}:
+    x = torch.randn(*([batch] if batch > 1 else []), n, n, device="cuda")
+    logs.append(log(lambda: getattr(torch.linalg, name)(x)))
+for name, n, batch in {fft!r}:
+    x = torch.randn(batch, n, device="cuda", dtype=torch.complex64 if name == "fft" else torch.float32)
+    logs.append(log(lambda: getattr(torch.fft, name)(x)))
+answer(logs=logs, version=list(version), remarks=phantom.remarks())
+""")
+    assert not any("is not modelled" in remark for remark in result.remarks)
+    expected = [measured("linalg", *row, "float32") for row in linalg] + [
+        measured("fft", *row) for row in fft
+    ]
+    if result.version == [2, 11]:
+        assert result.logs == expected
+    for log, on_h200 in zip(result.logs, expected, strict=True):
+        assert max(log) == max(on_h200)
 
 
 def test_code_compiled_at_run_time_loads_and_runs(on_phantom: Server) -> None:

@@ -252,6 +252,11 @@ def _no_error(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
     return Reading("check for errors", [0], "no error")
 
 
+def _finite(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
+    # First it checks its input for infinities; then it looks whether all eigenvalues are real, and for errors.
+    return Reading("check for errors", [1, 0], "finite, no error")
+
+
 def _keep_all(reader: Reader, func: Any, args: Any, kwargs: Any) -> Reading:
     boxes, scores = reader.known(args[0]), reader.known(args[1])
     if boxes.values is not None and scores.values is not None:
@@ -286,6 +291,9 @@ _RULES: dict[str, Callable[..., Reading | None]] = {
     "aten::equal": _agreement("equal"),
     "aten::allclose": _agreement("allclose"),
     "aten::_linalg_check_errors": _no_error,
+    "aten::linalg_eig": _finite,
+    "aten::linalg_eigvals": _finite,
+    "aten::_linalg_eigvals": _finite,
     "torchvision::nms": _keep_all,
 }
 
