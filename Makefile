@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 export HOTBED_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 symbols exactness device-bundle clean
+.PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 symbols fit-programs exactness device-bundle clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -78,6 +78,9 @@ aarch64:  ## the same wheel for aarch64, compiled here
 
 symbols: setup  ## what the phantom lacks of published torch wheels; downloads gigabytes, installs nothing
 	$(BIN)/python tools/symbols.py 2.6.0 2.9.1 2.14.1 newest
+
+fit-programs: setup  ## fit on programs that compile: torch.compile, a C++ extension
+	$(PYTEST) -m slow tests/phantom/test_fit_programs.py
 
 exactness: setup  ## replay against everything measured on the H200: the table of docs/accuracy
 	$(BIN)/python benchmarks/exactness.py

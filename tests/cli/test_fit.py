@@ -45,7 +45,7 @@ def fit(folder: Path, *args: str, code: int = 0, program: str = TRAINING) -> sub
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, Path]:
     """JSON of a training run, what went to stderr, and the folder."""
     folder = tmp_path_factory.mktemp("trained")
-    result = fit(folder, "--json", "train.py", "16")
+    result = fit(folder, "--json", "--budget", "memory.json", "--update-budget", "train.py", "16")
     return json.loads(result.stdout), result.stderr, folder
 
 
@@ -90,17 +90,23 @@ def test_the_trace_can_be_replayed(trained: tuple[dict[str, Any], str, Path]) ->
     assert outcome.peak_reserved_bytes == found["peak_reserved_bytes"]
 
 
-def test_the_report_fits_a_screen_and_a_budget_stops_what_has_grown(tmp_path: Path) -> None:
-    result = fit(tmp_path, "--budget", "memory.json", "--update-budget", "train.py", "64")
+def test_the_report_fits_a_screen_and_a_budget_stops_what_has_grown(
+    tmp_path: Path, trained: tuple[dict[str, Any], str, Path]
+) -> None:
+    """The same program with 20 MiB instead of 16, and with settings out of hotbed.toml."""
+    (tmp_path / "hotbed.toml").write_text('schema = 1\n[memory]\nsettings = "expandable_segments:True"\n')
+    budget = (trained[2] / "memory.json").read_text()
+    entry = "train.py {} on NVIDIA H100 80GB HBM3{}".format
+    budget = budget.replace(entry(16, ""), entry(20, " with expandable_segments:True"))
+    (tmp_path / "memory.json").write_text(budget)
+    result = fit(tmp_path, "--budget", "memory.json", "--fail-over", "5%", "train.py", "20", code=1)
     lines = result.stdout.splitlines()
     assert lines[:2] == ["step 0", "step 1"]
     assert lines[2].startswith("fits NVIDIA H100 80GB HBM3: ")
     assert "hotbed tune train.fit.hbt" in result.stdout
     assert len(lines) < 50
-    path = tmp_path / "memory.json"
-    path.write_text(path.read_text().replace("train.py 64", "train.py 80"))
-    result = fit(tmp_path, "--budget", "memory.json", "--fail-over", "5%", "train.py", "80", code=1)
-    assert "over budget: peak reserved" in result.stderr
+    assert "expandable_segments:True" in next(line for line in lines if line.startswith("peak reserved"))
+    assert "over budget: peak allocated" in result.stderr
     assert "(+25.0 %)" in result.stderr
 
 
@@ -132,11 +138,6 @@ def test_the_largest_value_is_that_of_the_arithmetic(tmp_path: Path) -> None:
     verdicts = {probe["values"]["b"]: probe["verdict"] for probe in found["probes"]}
     assert {verdict for b, verdict in verdicts.items() if int(b) <= 4} == {"fits"}
     assert {verdict for b, verdict in verdicts.items() if int(b) > 4} == {"too large"}
-
-
-def test_settings_come_from_hotbed_toml_unless_the_environment_has_some(tmp_path: Path) -> None:
-    (tmp_path / "hotbed.toml").write_text('schema = 1\n[memory]\nsettings = "expandable_segments:True"\n')
-    assert json.loads(fit(tmp_path, "--json", "train.py").stdout)["settings"] == "expandable_segments:True"
 
 
 def test_a_function_is_run_in_a_fresh_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

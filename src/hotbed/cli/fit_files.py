@@ -13,7 +13,7 @@ from hotbed.errors import UsageError
 from hotbed.files import replacing
 from hotbed.predicting.budget import against_budget, with_budget
 from hotbed.predicting.predictor import refuse_overwrite
-from hotbed.settings import NEWEST, installed_torch
+from hotbed.settings import NEWEST, AllocatorSettings, installed_torch
 from hotbed.settings.toml import FILE_NAME, NeedsSection, find_file, load, settings_in_force, write_needs
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def check(request: Request) -> None:
     if request.budget is None and (request.fail_over or request.update_budget):
         raise UsageError("--fail-over and --update-budget need --budget", hint="--budget memory.json")
     _percent(request.fail_over)
+    for text in request.settings:
+        AllocatorSettings.parse(text)
     if request.write and _toml().exists():
         load(_toml())
 

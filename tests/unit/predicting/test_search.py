@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import random
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hotbed.errors import UsageError
-from hotbed.predicting.search import Largest, Probe, Search, Span, filled, parse_choices, refuse_unused
+from hotbed.predicting.search import (
+    Largest,
+    Probe,
+    Search,
+    Span,
+    filled,
+    parse_choices,
+    refuse_unused,
+    side_by_side,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,3 +114,20 @@ def test_choices_are_split_at_commas() -> None:
 def test_a_variable_that_no_argument_has_is_refused() -> None:
     with pytest.raises(UsageError, match=r"\{b\}"):
         refuse_unused(["--batch", "8"], ["b"])
+
+
+def test_ctrl_c_ends_the_runs_under_way_and_starts_no_other() -> None:
+    begun, ended, values = threading.Event(), threading.Event(), []
+
+    def run(chosen: Values) -> Probe:
+        values.append(chosen["b"])
+        if chosen["b"] == "1":
+            assert begun.wait(60)
+            raise KeyboardInterrupt
+        begun.set()
+        assert ended.wait(60)
+        raise AssertionError
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(run, [{"b": "1"}, {"b": "2"}], ended.set)
+    assert sorted(values) == ["1", "2"]
