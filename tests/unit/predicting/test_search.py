@@ -116,7 +116,7 @@ def test_a_variable_that_no_argument_has_is_refused() -> None:
         refuse_unused(["--batch", "8"], ["b"])
 
 
-def test_ctrl_c_ends_the_runs_under_way_and_starts_no_other() -> None:
+def test_ctrl_c_ends_the_runs_under_way() -> None:
     begun, ended, values = threading.Event(), threading.Event(), []
 
     def run(chosen: Values) -> Probe:
