@@ -68,6 +68,8 @@ class Computer:
             self._guess(call)
         except Exception:  # noqa: BLE001  (an operation without a CPU kernel, or one that rejects a guess)
             self.forget(call.written)
+        for tensor in call.outs + call.written:
+            self._shadows.watch(tensor)
 
     def forget(self, tensors: list[Tensor]) -> None:
         """Their content is unknown from here on."""
@@ -119,8 +121,6 @@ class Computer:
         if any(tensor.numel() > MOST_DERIVED for tensor in call.outs + call.inputs):
             raise UnknownError
         self._run(call, words)
-        for tensor in call.outs + call.written:
-            self._shadows.watch(tensor)
 
     def _words(self, call: Call) -> str | None:
         """The guess that the results will rest on."""
@@ -234,7 +234,6 @@ class Computer:
         values = [drawn if argument is unknown[0] else self._moved(argument) for argument in call.args]
         ((tensor, shadow),) = call.stored()
         store(tensor, shadow, call.func(*values, **call.kwargs), NOISE)
-        self._shadows.watch(tensor)
         return True
 
     def _guess(self, call: Call) -> None:

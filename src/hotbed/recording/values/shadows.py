@@ -15,7 +15,7 @@ and cost less."""
 MOST_DERIVED = 1 << 24
 """Elements of a tensor that is followed where a cheap operation makes it of known ones: grids, anchors, overlaps."""
 
-_BIG_BYTES, _SWEEP_BYTES = 1 << 20, 1 << 26
+_BIG_BYTES, _SWEEP_BYTES = 1 << 16, 1 << 26
 """A shadow of this many bytes is dropped soon after its storage; big ones made between two sweeps."""
 
 _MOST_BYTES = _MOST_INDICES * 8
@@ -90,6 +90,8 @@ class Shadows:
             if reference.expired():
                 shadow.forget()
                 del self._big[key]
+                if self._by_storage.get(reference.cdata) is shadow:
+                    del self._by_storage[reference.cdata]
 
     def look_up(self, shadow: Shadow) -> None:
         """Takes what the host has just written, e.g. for torch.tensor([1, 2], device="cuda")."""
