@@ -142,6 +142,8 @@ with socket.socket():
     tell()
 with TorchDispatchMode():
     tell()
+with torch.inference_mode():
+    tell()
 with subprocess.Popen(["cat"], stdin=subprocess.PIPE):
     tell()
 leave = threading.Event()
@@ -160,6 +162,7 @@ answer(told=told)
         "a temporary folder would be removed by the first child",
         "there are open sockets",
         "a mode of torch is active",
+        "CUDA is first used in inference mode",
         "there are child processes",
         "threads are running",
         None,
