@@ -59,6 +59,7 @@ class Follower:
         self._passes = 0
         """outermost ones so far"""
         self._switching = False
+        self._converting = False
         self._evaluating = False
         self._enough = False
         self.rounds = Rounds()
@@ -90,6 +91,7 @@ class Follower:
         autograd, module = self._torch.autograd, self._torch.nn.Module
         autograd._engine_run_backward = self._around_backward(autograd._engine_run_backward)
         module.train = self._around_train(module.train)
+        module._apply = self._around_apply(module._apply)
         for guard in (self._torch.no_grad, self._torch.inference_mode):
             guard.__exit__ = self._after_exit(guard.__exit__)
 
@@ -192,6 +194,21 @@ class Follower:
             return result
 
         return train
+
+    def _around_apply(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def apply(module: Any, *arguments: Any, **keywords: Any) -> Any:
+            if self._converting or self._elsewhere():
+                return original(module, *arguments, **keywords)
+            self._converting = True
+            # What a cast replaces is gone when modules are looked at the next time.
+            self._note(self._mark("found"), self._finder.modules, module)
+            try:
+                return original(module, *arguments, **keywords)
+            finally:
+                self._converting = False
+
+        return apply
 
     def _after_exit(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)

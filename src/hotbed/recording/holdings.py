@@ -20,11 +20,11 @@ class Finder:
         self._tensor = torch.Tensor
         self._module = torch.nn.Module
 
-    def modules(self) -> Holdings:
-        """Parameters, buffers and gradients of every module that is alive."""
+    def modules(self, tree: Any = None) -> Holdings:
+        """Parameters, buffers and gradients of the module `tree` and those below it; None: of every one alive."""
         found: Holdings = {}
         with self._torch._C.DisableTorchFunctionSubclass():
-            for module in _living(self._module):
+            for module in _living(self._module) if tree is None else tree.modules():
                 parameters = _tensors(module, "_parameters")
                 self._add(found, "parameters", parameters)
                 self._add(found, "gradients", (p.grad for p in parameters if p.is_leaf))
