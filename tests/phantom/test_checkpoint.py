@@ -210,3 +210,16 @@ signal.pause()
 """)
     thread.join()
     assert (found.ending, found.passes) == ("interrupted", THREE[:2])
+
+
+@pytest.mark.parametrize("reads", ["", "torch.ones(4).cuda().sin().sum().item()\n"])
+def test_files_that_are_left_open_are_written_at_the_end(runner: Runner, reads: str) -> None:
+    runner(
+        'before = open("before", "w")\nbefore.write("a")\nx = torch.ones(4).cuda()\n'
+        + reads
+        + 'text, data = open("text", "w"), open("data", "w+b")\ntext.write("late")\ndata.write(b"x" * 9)\n'
+        'before.write("b")\n'
+    )
+    assert (runner.folder / "before").read_text() == "ab"
+    assert (runner.folder / "text").read_text() == "late"
+    assert (runner.folder / "data").read_bytes() == b"x" * 9

@@ -20,6 +20,7 @@ from hotbed.recording.following import EnoughError, Follower
 from hotbed.recording.history import History
 from hotbed.recording.launching import OUR_FILES, launch
 from hotbed.recording.limits import Watch
+from hotbed.recording.open_files import flush_all
 from hotbed.recording.report import write_report
 from hotbed.recording.until import watch_output
 
@@ -229,6 +230,7 @@ def leave(status: int) -> None:
     # Its functions report their own errors.
     with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
+    flush_all()
     _leave(status)
 
 
