@@ -340,6 +340,30 @@ PHANTOM_API int nvmlDeviceGetMemoryBusWidth(const void *device, unsigned *out) {
     return DRIVER(give_unsigned(out, device, (unsigned)phantom.spec.bus));
 }
 
+struct fabric {
+    unsigned version;
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state; /* 0: the card is part of no fabric */
+    unsigned health_mask;
+};
+
+/* torch asks whether allocations could be shared across machines, and warns where the question fails. */
+static int fabric(const void *device, struct fabric *out) {
+    if (!out || index_of(device) < 0)
+        return NVML_INVALID_ARGUMENT;
+    unsigned version = out->version >> 24, size = out->version & 0xffffff;
+    if ((version != 2 && version != 3) || size < sizeof *out || size > sizeof *out + 4)
+        return NVML_ARGUMENT_VERSION_MISMATCH;
+    memset((char *)out + sizeof out->version, 0, size - sizeof out->version);
+    return NVML_SUCCESS;
+}
+
+PHANTOM_API int nvmlDeviceGetGpuFabricInfoV(const void *device, struct fabric *out) {
+    return DRIVER(fabric(device, out));
+}
+
 /* What this card does not have or cannot measure, in the way that real cards say so: sensors, multi-instance mode,
  * links, counters. */
 #define NOT_AVAILABLE(name)                                                                                        \
@@ -355,7 +379,6 @@ NOT_AVAILABLE(nvmlDeviceGetEccMode)
 NOT_AVAILABLE(nvmlDeviceGetEncoderUtilization)
 NOT_AVAILABLE(nvmlDeviceGetEnforcedPowerLimit)
 NOT_AVAILABLE(nvmlDeviceGetFanSpeed)
-NOT_AVAILABLE(nvmlDeviceGetGpuFabricInfoV)
 NOT_AVAILABLE(nvmlDeviceGetMaxClockInfo)
 NOT_AVAILABLE(nvmlDeviceGetMigMode)
 NOT_AVAILABLE(nvmlDeviceGetNvLinkRemoteDeviceType)

@@ -136,10 +136,8 @@ told = []
 def tell():
     told.append(safety.why_not(torch, phantom))
 tell()
-with tempfile.TemporaryDirectory():
-    tell()
-with socket.socket():
-    tell()
+with tempfile.TemporaryDirectory(): tell()
+with socket.socket(): tell()
 with TorchDispatchMode():
     tell()
 with torch.inference_mode():
@@ -150,8 +148,7 @@ leave = threading.Event()
 thread = threading.Thread(target=leave.wait)
 thread.start()
 tell()
-leave.set()
-thread.join()
+leave.set(), thread.join()
 tell()
 pinned = torch.ones(4).pin_memory()
 tell()

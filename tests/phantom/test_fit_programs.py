@@ -83,8 +83,7 @@ for step in range(50):
     optimizer.zero_grad()
     schedule.step(loss.item())
     with torch.no_grad():
-        for kept, new in zip(mean.parameters(), model.parameters()):
-            kept.lerp_(new, 0.01)
+        torch._foreach_lerp_(list(mean.parameters()), list(model.parameters()), 0.01)
     if not torch.isfinite(loss):
         raise SystemExit("the loss is not finite")
     file = io.BytesIO()
@@ -227,8 +226,7 @@ def test_own_optimizers_frozen_layers_and_master_weights(runner: Runner) -> None
     """8 MiB of frozen weights that are cast to half precision, two trained factors of 64 KiB, their copies in full precision."""
     found = runner("""
 class Sign(torch.optim.Optimizer):
-    def __init__(self, parameters):
-        super().__init__(parameters, {})
+    def __init__(self, parameters): super().__init__(parameters, {})
     @torch.no_grad()
     def step(self, closure=None):
         for p in self.param_groups[0]["params"]:
@@ -238,10 +236,8 @@ class Low(nn.Module):
         super().__init__()
         self.frozen = nn.Linear(2048, 2048, bias=False).requires_grad_(False)
         self.down, self.up = nn.Linear(2048, 16, bias=False), nn.Linear(16, 2048, bias=False)
-    def forward(self, x):
-        return self.frozen(x) + self.up(self.down(x))
-with torch.device("meta"):
-    model = Low()
+    def forward(self, x): return self.frozen(x) + self.up(self.down(x))
+with torch.device("meta"): model = Low()
 model.to_empty(device="cuda").half()
 trained = [p for p in model.parameters() if p.requires_grad]
 master = [p.detach().float().requires_grad_() for p in trained]

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -15,8 +15,6 @@ from hotbed.errors import PlatformError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from rich.table import Table
 
     from hotbed.gpu.clusters import Clusters
     from hotbed.gpu.cuda import Cuda
@@ -65,6 +63,8 @@ def command(
     spread over GPCs. Takes some seconds and up to a quarter of the free memory. Run it while the GPU is idle. `hotbed tune` and
     `hotbed replay` use the result for this GPU model from then on; `hotbed fit --gpu FILE` predicts for this very card.
     """
+    from hotbed.cli.calibration_text import calibration_text
+    from hotbed.cli.printer import print_json, show
     from hotbed.gpu.calibration import as_table, origin_here, refuse_overwrite, write
     from hotbed.gpu.cuda import Cuda
     from hotbed.gpu.measuring import measure
@@ -81,7 +81,10 @@ def command(
     # A phantom launches no clusters, and its libraries take nothing.
     table = as_table(measured, origin, *((None, None) if phantom else _beyond_the_driver(cuda, python)))
     write(table, path, force=force)
-    _print(table, as_json=as_json)
+    if as_json:
+        print_json(table)
+    else:
+        show(calibration_text(table))
     click.echo(f"wrote {path}", err=True)
 
 
@@ -111,40 +114,3 @@ def _default_path(gpu_name: str) -> Path:
     if folder is None:
         raise UsageError("this user has no home folder to keep the file in", hint="name a file with --out")
     return folder / default_name(gpu_name)
-
-
-def _print(table: dict[str, Any], *, as_json: bool) -> None:
-    from hotbed.cli.printer import print_json, show
-    from hotbed.units import format_mib
-
-    if as_json:
-        print_json(table)
-        return
-    show(_costs(table))
-    if "layout" in table:
-        click.echo(
-            f"SMs per GPC: {' '.join(map(str, table['layout']['sms_per_gpc']))} ({table['layout']['method']})"
-        )
-    if "growth" in table:
-        grown = (f"{use} {format_mib(size)}" for use, size in table["growth"]["added_bytes"].items() if size)
-        click.echo(f"beside the allocator, torch {table['growth']['torch_version']}: {', '.join(grown)}")
-
-
-def _costs(table: dict[str, Any]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    from hotbed.units import format_mib
-
-    context = table["context"].get("context_bytes")
-    taken = "N/A" if context is None else format_mib(context)
-    title = f"{table['gpu']}: context {taken} ({table['context']['method']})"
-    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for heading in ("call", "us a call", "us a MiB more", "at 20 MiB: median", "90 % below"):
-        shown.add_column(heading, justify="left" if heading == "call" else "right")
-    at_20 = {row["call"]: row for row in table["samples"] if row["mode"] == "burst" and row["size_mib"] == 20}
-    for call, cost in table["calls"].items():
-        seen = at_20.get(call)
-        times = (f"{seen['median_us']:.1f}", f"{seen['p90_us']:.1f}") if seen else ("N/A", "N/A")
-        shown.add_row(call, f"{cost['base_us']:.1f}", f"{cost['us_per_mib']:.3f}", *times)
-    return shown

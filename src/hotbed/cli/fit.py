@@ -39,7 +39,7 @@ _OPTIONS = (
     click.option("--tune", is_flag=True, help="Search allocator settings, as `hotbed tune` does."),
     click.option("--goal", type=click.Choice(["memory", "balanced", "speed"]), default="balanced",
                  show_default=True, help="Goal of --tune."),
-    click.option("--max", "largest", metavar="b=1..1024",
+    click.option("--max", "largest", multiple=True, metavar="b=1..1024",
                  help="Find the largest value for {b} in the arguments; b=8..1024:8 in steps of 8."),
     click.option("--vary", multiple=True, metavar="NAME=V,V", help="Try each value for {NAME}; repeatable."),
     click.option("--seed", type=int, default=0, show_default=True, help="Seed of guessed values."),

@@ -11,7 +11,7 @@ from hotbed import __version__
 from hotbed.cli.printer import note
 from hotbed.errors import UsageError
 from hotbed.files import replacing
-from hotbed.predicting.budget import against_budget, with_budget
+from hotbed.predicting.budget import against_budget, read_budget, with_budget
 from hotbed.predicting.predictor import refuse_overwrite
 from hotbed.settings import NEWEST, AllocatorSettings, installed_torch
 from hotbed.settings.toml import FILE_NAME, NeedsSection, find_file, load, settings_in_force, write_needs
@@ -19,7 +19,7 @@ from hotbed.settings.toml import FILE_NAME, NeedsSection, find_file, load, setti
 if TYPE_CHECKING:
     from hotbed.cli.fit_request import Request
     from hotbed.gpu import Gpu
-    from hotbed.predicting import Prediction
+    from hotbed.predicting import Prediction, Program
 
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%?")
 
@@ -33,8 +33,18 @@ def check(request: Request) -> None:
     _percent(request.fail_over)
     for text in request.settings:
         AllocatorSettings.parse(text)
-    if request.write and _toml().exists():
-        load(_toml())
+    if request.write:
+        _refuse_unwritable(_toml())
+    if request.budget is not None and (request.budget.exists() or not request.update_budget):
+        read_budget(request.budget)
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Raises where [needs] could not go into the hotbed.toml at `path` later."""
+    if path.exists():
+        load(path)
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"--write: {path.parent.absolute()} is read-only")
 
 
 def settings_in_file(gpu: Gpu) -> str | None:
@@ -46,7 +56,7 @@ def settings_in_file(gpu: Gpu) -> str | None:
     return chosen.value.to_string() if chosen.origin == "file" else None
 
 
-def keep(request: Request, found: Prediction) -> bool:
+def keep(request: Request, program: Program, found: Prediction) -> bool:
     """Writes [needs] and the budget as asked; False where the peaks have outgrown the budget."""
     if found.program_failed:
         return True
@@ -56,14 +66,15 @@ def keep(request: Request, found: Prediction) -> bool:
     if request.budget is None:
         return True
     if request.update_budget:
-        text = with_budget(request.budget, found)
+        text = with_budget(request.budget, program, found)
         with replacing(request.budget) as stream:
             stream.write(text.encode())
         note(f"wrote {request.budget}")
         return True
     accepted = _percent(request.fail_over)
-    growths = against_budget(request.budget, found)
-    for growth in growths:
+    growths = against_budget(request.budget, program, found)
+    # What is over stands last: it decides the exit status.
+    for growth in sorted(growths, key=lambda growth: growth.percent > accepted):
         note(f"{'over budget: ' if growth.percent > accepted else 'within budget: '}{growth}")
     return all(growth.percent <= accepted for growth in growths)
 

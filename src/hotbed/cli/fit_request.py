@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hotbed.errors import UsageError
 from hotbed.predicting import Program, RunOptions
+from hotbed.predicting.targets import script
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Request:
     settings: tuple[str, ...]
     tune: bool
     goal: str
-    largest: str | None
+    largest: tuple[str, ...]
     vary: tuple[str, ...]
     seed: int
     seeds: int
@@ -70,9 +71,7 @@ def program_of(request: Request) -> Program:
         return Program("module", request.program, request.arguments)
     if request.program == "-":
         return Program("stdin", sys.stdin.read(), request.arguments)
-    if not Path(request.program).is_file():
-        raise UsageError(f"there is no file {request.program}", hint="for a module: hotbed fit -m NAME")
-    return Program("script", request.program, request.arguments)
+    return script(request.program, request.arguments)
 
 
 def default_trace(request: Request) -> Path:
@@ -93,5 +92,7 @@ def refuse_contradictions(request: Request) -> None:
     for name, given in one_run:
         if given and (several or request.is_search):
             raise UsageError(f"{name} is for a single prediction: leave out what asks for several")
+    if len(request.largest) > 1:
+        raise UsageError("--max is for one variable", hint="give the others a list of values with --vary")
     if several and request.is_search:
         raise UsageError("--max and --vary take one --settings and one --torch")

@@ -18,6 +18,7 @@ from hotbed.predicting.search import (
     filled,
     parse_choices,
     probe_of,
+    refuse_unfilled,
     refuse_unused,
     side_by_side,
 )
@@ -33,12 +34,13 @@ if TYPE_CHECKING:
 
 def answer(request: Request, options: RunOptions, program: Program, gpu: Gpu, settings: str | None) -> int:
     """Fills in the variables, prints what was found, and returns the exit status."""
-    span = Span.parse(request.largest) if request.largest else None
+    span = Span.parse(request.largest[0]) if request.largest else None
     choices = [parse_choices(text) for text in request.vary]
     names = [name for name, _ in choices] + ([span.name] if span else [])
     if len(set(names)) < len(names):
         raise UsageError(f"a variable is given twice: {', '.join(names)}")
     refuse_unused(program.arguments, names)
+    refuse_unfilled(program.arguments, names)
     chosen = combinations(choices)
     python = request.pythons[0] if request.pythons else None
     known: list[Probe] = []

@@ -8,6 +8,7 @@ from hotbed.cli import fit_files, fit_search
 from hotbed.cli.fit_request import Request, default_trace, program_of, refuse_contradictions, run_options
 from hotbed.cli.printer import note, print_json, show
 from hotbed.cli.progress import phases
+from hotbed.errors import HotbedError, UsageError
 from hotbed.predicting import Predictor, gpu_of
 from hotbed.reporting.prediction_text import prediction_text, predictions_text
 
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
 
 
 def answer(request: Request) -> int:
-    """Does what `request` asks, prints the answer, and returns the exit status."""
+    """Does what `request` asks, prints the answer, and returns the exit status.
+
+    Whatever keeps it from an answer is a UsageError: status 1 says "does not fit", to a script that asks too.
+    """
+    try:
+        return _answer(request)
+    except HotbedError as error:
+        raise UsageError(error.message, hint=error.hint) from error
+
+
+def _answer(request: Request) -> int:
     refuse_contradictions(request)
     fit_files.check(request)
     gpu, program = gpu_of(request.gpu), program_of(request)
@@ -35,7 +46,7 @@ def answer(request: Request) -> int:
         print_json(found.to_json())
     else:
         show(prediction_text(found))
-    within = fit_files.keep(request, found)
+    within = fit_files.keep(request, program, found)
     return exit_status(found) or int(not within)
 
 

@@ -114,7 +114,7 @@ def load_gpu(path: Path) -> Gpu:
         )
     try:
         return _with_measured(_model(table), table)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         hint = "write it again: hotbed calibrate --force"
         raise HotbedError(f"{path} does not describe a GPU: {error!r}", hint=hint) from None
 

@@ -16,9 +16,10 @@ def read_table(path: Path) -> dict[str, Any]:
 
     Raises HotbedError when the file is not TOML, OSError when it cannot be read.
     """
-    text = path.read_text(encoding="utf-8")
     try:
-        return _parse(text)
+        return _parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise HotbedError(f"{path} is not UTF-8 text") from None
     except ValueError as error:
         raise HotbedError(f"{path} is not valid TOML: {error}") from None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hotbed.predicting.prediction import Prediction
+    from hotbed.predicting.program import Program
 
 SCHEMA = 1
 _FIGURES = ("peak_allocated_bytes", "peak_reserved_bytes")
@@ -36,33 +39,39 @@ class Growth:
         return f"{name} {format_mib(self.found_bytes)}, budget {format_mib(self.budget_bytes)} ({self.percent:+.1f} %)"
 
 
-def against_budget(path: Path, found: Prediction) -> list[Growth]:
-    """The figures of `found` beside those of the budget file at `path`.
+def against_budget(path: Path, program: Program, found: Prediction) -> list[Growth]:
+    """The figures of `found`, the prediction for `program`, beside those of the budget file at `path`.
 
     Raises HotbedError where the file is no budget, or has no entry for this program on this GPU.
     """
-    entry = _read(path).get(_key(found))
+    key = _key(path, program, found)
+    entry = read_budget(path).get(key)
     if entry is None:
         raise HotbedError(
-            f"{path} has no budget for {_key(found)!r}",
+            f"{path} has no budget for {key!r}",
             hint="add it with --update-budget and commit the file",
         )
     return [Growth(figure, entry[figure], getattr(found, figure)) for figure in _FIGURES]
 
 
-def with_budget(path: Path, found: Prediction) -> str:
+def with_budget(path: Path, program: Program, found: Prediction) -> str:
     """The text of the budget file with the figures of `found`; other entries stay as they are."""
-    entries = _read(path) if path.exists() else {}
-    entries[_key(found)] = {figure: getattr(found, figure) for figure in _FIGURES}
+    entries = read_budget(path) if path.exists() else {}
+    entries[_key(path, program, found)] = {figure: getattr(found, figure) for figure in _FIGURES}
     return json.dumps({"schema": SCHEMA, "budgets": dict(sorted(entries.items()))}, indent=2) + "\n"
 
 
-def _key(found: Prediction) -> str:
+def _key(path: Path, program: Program, found: Prediction) -> str:
+    """One entry a program, wherever it is started from: a script goes by its place beside the budget file."""
+    name = found.program
+    if program.kind == "script":
+        name = shlex.join([os.path.relpath(program.target, path.parent), *program.arguments])
     settings = f" with {found.settings}" if found.settings else ""
-    return f"{found.program} on {found.gpu}{settings}"
+    return f"{name} on {found.gpu}{settings}"
 
 
-def _read(path: Path) -> dict[str, dict[str, int]]:
+def read_budget(path: Path) -> dict[str, dict[str, int]]:
+    """Program, GPU and settings → figure → bytes. Raises HotbedError where `path` is no budget file."""
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

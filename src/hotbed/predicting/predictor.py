@@ -28,13 +28,24 @@ if TYPE_CHECKING:
 
 _SETTINGS_NAME = "PYTORCH_CUDA_ALLOC_CONF"
 """every torch reads this name, and none prefers another to it"""
+_NO_FILE = "`hotbed calibrate` writes such a file; `hotbed gpus` lists the names"
 
 
 def gpu_of(name: str | Gpu) -> Gpu:
-    """The GPU called `name` in the catalogue, or the card that the calibration file `name` describes."""
+    """The GPU called `name` in the catalogue, or the card that the calibration file `name` describes.
+
+    Raises UsageError where there is none of that name, or the file describes no card.
+    """
     if isinstance(name, Gpu):
         return name
-    return load_gpu(Path(name)) if name.endswith(".toml") else find_gpu(name)
+    if not name.endswith(".toml"):
+        return find_gpu(name)
+    try:
+        return load_gpu(Path(name))
+    except HotbedError as error:
+        raise UsageError(error.message, hint=error.hint) from None
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror or error}", hint=_NO_FILE) from None
 
 
 class Predictor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +21,7 @@ SIDE_BY_SIDE = 2
 Values = Mapping[str, str]
 Verdict = Literal["fits", "too large", "failed"]
 _RANGE = re.compile(r"([A-Za-z_]\w*)=(\d+)\.\.(\d+)(?::(\d+))?")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _LIST = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _FAILURES = 3
 """runs that fail by themselves before the search gives up, as long as none fits"""
@@ -71,6 +72,17 @@ def refuse_unused(arguments: Sequence[str], names: Iterable[str]) -> None:
             raise UsageError(
                 f"no argument of the program holds {{{name}}}", hint=f"train.py --batch-size {{{name}}}"
             )
+
+
+def refuse_unfilled(arguments: Sequence[str], names: Collection[str]) -> None:
+    """Raises UsageError for a {name} that stands for no variable: the program would get it as it is."""
+    unfilled = [
+        name for argument in arguments for name in _PLACEHOLDER.findall(argument) if name not in names
+    ]
+    if unfilled:
+        raise UsageError(
+            f"nothing says what to put for {{{unfilled[0]}}}", hint=f"--vary {unfilled[0]}=1,2, or --max"
+        )
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,23 @@ def program_of(
     """
     if callable(target):
         return _callable(target, tuple(arguments), python)
+    try:
+        path = str(Path(target))
+    except TypeError:
+        what = f"{target!r} is of type {type(target).__name__}"
+        raise UsageError(f"{what}: fit takes a path or a function", hint='hotbed.fit("train.py")') from None
+    return script(path, arguments, python)
+
+
+def script(target: str, arguments: Sequence[str] = (), python: str | None = None) -> Program:
+    """The Python file or archive `target` as a Program. Raises UsageError where there is none."""
     path = Path(target)
-    if not path.is_file():
-        what = "a folder" if path.is_dir() else "not there"
-        raise UsageError(f"{path} is {what}", hint="give a Python file; for a module: hotbed fit -m NAME")
+    if path.is_dir():
+        inside = path / "__main__.py"
+        hint = f"give a file in it, e.g. {inside}" if inside.is_file() else "give a Python file in it"
+        raise UsageError(f"{target} is a folder", hint=hint)
+    if not path.exists():
+        raise UsageError(f"there is no file {target}", hint="for a module: hotbed fit -m NAME")
     return Program("script", str(path), tuple(arguments), python)
 
 

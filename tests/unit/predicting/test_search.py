@@ -16,6 +16,7 @@ from hotbed.predicting.search import (
     Span,
     filled,
     parse_choices,
+    refuse_unfilled,
     refuse_unused,
     side_by_side,
 )
@@ -114,6 +115,8 @@ def test_choices_are_split_at_commas() -> None:
 def test_a_variable_that_no_argument_has_is_refused() -> None:
     with pytest.raises(UsageError, match=r"\{b\}"):
         refuse_unused(["--batch", "8"], ["b"])
+    with pytest.raises(UsageError, match=r"\{ckpt\}"):
+        refuse_unfilled(["--batch={b}", "--ckpt={ckpt}", '{"lr": 1}'], ["b"])
 
 
 def test_ctrl_c_ends_the_runs_under_way() -> None:

@@ -58,6 +58,11 @@ def test_what_no_fresh_process_can_import_is_refused(target: Callable[[], object
         program_of(target)
 
 
+def test_what_is_neither_path_nor_function_is_named() -> None:
+    with pytest.raises(UsageError, match="3 is of type int"):
+        program_of(3)  # type: ignore[arg-type]
+
+
 def in_notebook(monkeypatch: pytest.MonkeyPatch, function: Callable[[], object]) -> Callable[[], object]:
     monkeypatch.setattr(function, "__module__", "__main__")
     return function
@@ -82,7 +87,7 @@ def test_a_notebook_function_that_uses_other_cells_is_refused(monkeypatch: pytes
 
 
 def test_files_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"train\.py is not there"):
+    with pytest.raises(UsageError, match=r"there is no file .*train\.py"):
         program_of(tmp_path / "train.py")
     with pytest.raises(UsageError, match="a folder"):
         program_of(tmp_path)

@@ -12,6 +12,7 @@ from hotbed.predicting import Prediction, Range
 from hotbed.predicting.budget import against_budget, with_budget
 from hotbed.predicting.margin import margin_bytes
 from hotbed.predicting.prediction import Overhead
+from hotbed.predicting.program import Program
 from hotbed.predicting.remarks import warnings_of
 from hotbed.predicting.script_run import StepMark
 from tests.unit.invented import ALLOC, MIB, Event, freed, trace_of, training
@@ -74,29 +75,40 @@ def prediction(reserved: int) -> Prediction:
     )
 
 
+def budget(folder: Path, *entries: tuple[str, int]) -> Path:
+    """A budget file in `folder` with reserved bytes for the scripts named, which are beside it."""
+    path = folder / "memory.json"
+    for name, reserved in entries:
+        path.write_text(with_budget(path, Program("script", str(folder / name)), prediction(reserved)))
+    return path
+
+
 def test_growth_is_measured_against_the_budget_that_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "memory.json"
-    path.write_text(with_budget(path, prediction(2 * GIB)))
-    growths = {growth.figure: growth.percent for growth in against_budget(path, prediction(3 * GIB))}
+    path = budget(tmp_path, ("train.py", 2 * GIB))
+    train = Program("script", str(tmp_path / "train.py"))
+    growths = {growth.figure: growth.percent for growth in against_budget(path, train, prediction(3 * GIB))}
     assert growths == {"peak_allocated_bytes": 0.0, "peak_reserved_bytes": 50.0}
 
 
-def test_a_budget_keeps_its_other_programs(tmp_path: Path) -> None:
-    path = tmp_path / "memory.json"
-    other = replace(prediction(GIB), program="other.py")
-    path.write_text(with_budget(path, other))
-    path.write_text(with_budget(path, prediction(2 * GIB)))
-    assert against_budget(path, other)[1].percent == 0.0
+def test_scripts_of_one_name_in_two_folders_have_a_budget_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = budget(tmp_path, ("a/train.py", GIB), ("b/train.py", 2 * GIB))
+    monkeypatch.chdir(path.parent)
+    assert against_budget(path, Program("script", "a/train.py"), prediction(GIB))[1].percent == 0.0
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir(tmp_path / "b")
+    assert against_budget(path, Program("script", "train.py"), prediction(2 * GIB))[1].percent == 0.0
 
 
 def test_a_program_without_budget_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "memory.json"
-    path.write_text(with_budget(path, prediction(GIB)))
+    path = budget(tmp_path, ("train.py", GIB))
+    new = Program("script", str(tmp_path / "new.py"))
     with pytest.raises(HotbedError, match=r"no budget for 'new\.py on NVIDIA H200'"):
-        against_budget(path, replace(prediction(GIB), program="new.py"))
+        against_budget(path, new, prediction(GIB))
     path.write_text("[]")
     with pytest.raises(HotbedError, match="no budget file"):
-        against_budget(path, prediction(GIB))
+        against_budget(path, new, prediction(GIB))
 
 
 def test_a_model_built_on_the_cpu_is_warned_about_with_its_size() -> None:
