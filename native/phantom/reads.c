@@ -11,18 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_READERS = 4096, MOST_BYTES_EACH = 8 << 20, LOOK_AHEAD = 64, STOPPED_EXIT_STATUS = 77 };
+enum { MOST_READERS = 4096, MOST_BYTES_EACH = 8 << 20, LOOK_AHEAD = 16, LOOK_BACK = 64, STOPPED_EXIT_STATUS = 77 };
 static const uint64_t MOST_LOGGED_BYTES = 256 << 20;
 
 struct entry {
     struct phantom_read read;
     const unsigned char *bytes; /* read.stored of them */
+    bool used;                  /* it has answered a read */
 };
 
 /* The reads of one thread. Threads are numbered by their first read, so that another run finds them again. */
 struct reader {
     struct entry *log, *learnt;
     int64_t logged, log_room, learnt_count, learnt_room, next;
+    bool taken; /* a thread makes its learnt reads again */
 };
 
 static struct {
@@ -39,6 +41,7 @@ static _Thread_local struct {
     unsigned generation;
     int number; /* of this thread, counted from 1; 0: it has not read yet */
     int64_t count;
+    struct reader *learnt; /* whose reads this thread makes again */
     struct phantom_answer handed[PHANTOM_ANSWERS];
     int handed_count, next;
 } mine;
@@ -94,19 +97,27 @@ static bool handed(void *to, uint64_t size) {
     return true;
 }
 
-/* The next learnt read of this size: a few may have fallen away, e.g. those of another way to the same result. */
-static const struct entry *next_learnt(struct reader *reader, uint64_t size) {
-    for (int64_t i = reader->next; i < reader->learnt_count && i < reader->next + LOOK_AHEAD; i++) {
-        if (reader->learnt[i].read.size == size) {
-            if (i != reader->next)
-                usage_remark("the program read device values in another order than when they were learnt: "
-                             "some answers may belong to other reads");
-            reader->next = i + 1;
+/* The learnt read that is made again now. Where the next one is of another size, some have fallen away or come in another
+ * order: it is one of those soon to come, or of those passed over. NULL: none was like it. */
+static struct entry *find_learnt(const struct reader *reader, uint64_t size) {
+    for (int64_t i = reader->next; i < reader->learnt_count && i < reader->next + LOOK_AHEAD; i++)
+        if (reader->learnt[i].read.size == size && !reader->learnt[i].used)
             return &reader->learnt[i];
-        }
-    }
-    usage_remark("the program read device values that were not read when they were learnt: these read as zero");
+    for (int64_t i = reader->next > LOOK_BACK ? reader->next - LOOK_BACK : 0; i < reader->next; i++)
+        if (reader->learnt[i].read.size == size && !reader->learnt[i].used)
+            return &reader->learnt[i];
     return NULL;
+}
+
+/* A read of certain bytes needs no answer, so it takes only the very next one, lest it take that of another. */
+static const struct entry *next_learnt(struct reader *reader, uint64_t size, bool certain) {
+    struct entry *found = find_learnt(reader, size);
+    if (!found || (certain && found != &reader->learnt[reader->next]))
+        return NULL;
+    found->used = true;
+    if (found >= &reader->learnt[reader->next])
+        reader->next = found - reader->learnt + 1;
+    return found;
 }
 
 static bool take(const struct entry *entry, void *to) {
@@ -130,7 +141,31 @@ static void number_this_thread(void) {
         mine.generation = reads.generation;
         mine.number = ++reads.numbered;
         mine.count = 0;
+        mine.learnt = NULL;
     }
+}
+
+static struct reader *begun_alike(uint64_t size) {
+    for (int i = 0; i < MOST_READERS; i++) {
+        struct reader *reader = reads.readers[i];
+        if (reader && !reader->taken && reader->learnt_count && reader->learnt[0].read.size == size)
+            return reader;
+    }
+    return NULL;
+}
+
+/* Threads that run side by side may begin to read in another order: where the learnt reads of this thread's number
+ * began otherwise, it is taken for the first one whose reads began alike. */
+static struct reader *learnt_by_this_thread(uint64_t size) {
+    if (!mine.learnt) {
+        struct reader *same = reader_of(mine.number - 1), *other = NULL;
+        if (!same || same->taken || !find_learnt(same, size))
+            other = begun_alike(size);
+        mine.learnt = other ? other : same;
+        if (mine.learnt)
+            mine.learnt->taken = true;
+    }
+    return mine.learnt;
 }
 
 static bool all_certain(unsigned char *to, uint64_t from, uint64_t width, uint64_t height, uint64_t pitch) {
@@ -147,12 +182,15 @@ void reads_answer(void *to, uint64_t from, uint64_t width, uint64_t height, uint
         stop(from, size);
     number_this_thread();
     mine.count++;
-    struct reader *reader = reads.logging || reads.answering ? reader_of(mine.number - 1) : NULL;
-    const struct entry *entry = reader && reads.answering ? next_learnt(reader, size) : NULL;
+    struct reader *learnt = reads.answering ? learnt_by_this_thread(size) : NULL;
+    const struct entry *entry = learnt ? next_learnt(learnt, size, certain) : NULL;
+    if (reads.answering && !certain && !entry)
+        usage_remark("the program read device values that were not read when they were learnt: these read as zero");
     if (!certain && !handed(to, size) && !take(entry, to))
         memset(to, 0, size);
-    if (reader && reads.logging)
-        keep(reader, to, size, certain);
+    struct reader *logging = reads.logging ? reader_of(mine.number - 1) : NULL;
+    if (logging)
+        keep(logging, to, size, certain);
 }
 
 void reads_forget(void) {
@@ -228,8 +266,10 @@ static int learn(const unsigned char *bytes, int64_t size) {
     if (!copy && size)
         return -1;
     for (int i = 0; i < MOST_READERS; i++)
-        if (reads.readers[i])
+        if (reads.readers[i]) {
             reads.readers[i]->learnt_count = reads.readers[i]->next = 0;
+            reads.readers[i]->taken = false;
+        }
     for (int64_t at = 0; at < size;) {
         struct entry entry = {.bytes = copy + at + sizeof entry.read};
         if (size - at < (int64_t)sizeof entry.read)

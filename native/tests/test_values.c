@@ -107,9 +107,12 @@ static void answers_in_order(void) {
     CHECK_EQUAL(phantom_answer_reads(log, size - 1), -1);
     CHECK_EQUAL(phantom_answer_reads(log, size), 0);
     CHECK_EQUAL(read_number(device, 8), 5);
-    CHECK_EQUAL((int)read_number(device, 4), 5); /* two reads have fallen away */
+    CHECK_EQUAL((int)read_number(device, 4), 5); /* two reads have fallen away, or come later */
+    CHECK_EQUAL(read_number(device, 8), million);
+    CHECK_EQUAL(read_number(device, 8), million);
+    CHECK_EQUAL(phantom_remark_count(), 0);
     CHECK_EQUAL(read_number(device, 8), 0);
-    CHECK_EQUAL(phantom_remark_count(), 2);
+    CHECK_EQUAL(phantom_remark_count(), 1);
 }
 
 int main(void) {

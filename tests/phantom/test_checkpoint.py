@@ -220,3 +220,10 @@ def test_files_that_are_left_open_are_written_at_the_end(runner: Runner, reads: 
     assert (runner.folder / "before").read_text() == "ab"
     assert (runner.folder / "text").read_text() == "late"
     assert (runner.folder / "data").read_bytes() == b"x" * 9
+
+
+def test_the_traceback_of_a_program_holds_its_own_frames_and_those_of_torch(runner: Runner) -> None:
+    found = runner("os.environ['CUDA_VISIBLE_DEVICES'] = '7'\ntorch.ones(4).cuda()")
+    assert found.error is not None
+    assert "_lazy_init" in found.error.traceback
+    assert "recording" not in found.error.traceback

@@ -237,3 +237,45 @@ def test_a_plain_pass_stops_only_where_a_kernel_may_have_written(on_phantom: Ser
 def test_the_files_of_a_pass_are_plain(on_phantom: Server, tmp_path: Path) -> None:
     learnt = one_pass(on_phantom, "learn", tmp_path, '(torch.ones(3, device="cuda") * 2).sum().item()')
     assert json.loads((tmp_path / "reads.json").read_text()) == learnt.rows
+
+
+def test_lengths_that_a_loss_reads_are_known(on_phantom: Server, tmp_path: Path) -> None:
+    program = """
+scores = torch.randn(50, 4, 20, device="cuda", requires_grad=True)
+targets = torch.randint(1, 20, (4, 10), device="cuda")
+lengths = [torch.full((4,), length, device="cuda") for length in (50, 10)]
+torch.nn.functional.ctc_loss(scores.log_softmax(2), targets, *lengths).backward()
+told["after"] = torch.repeat_interleave(torch.arange(4, device="cuda")).tolist()
+"""
+    told, rows = learn_and_answer(on_phantom, tmp_path, program)
+    assert told == {"after": [1, 2, 2, 3, 3, 3]}
+    assert not any(row["answer"] == "zeros" for row in rows)
+
+
+def test_reads_are_found_again_after_others_came_or_fell_away(on_phantom: Server, tmp_path: Path) -> None:
+    def reading(*places: int) -> str:
+        sums = 'sums = [(torch.ones(i, device="cuda") * i).cumsum(0) for i in range(6)]\n'
+        return sums + f"for i in {places}:\n    told[str(i)] = sums[i].tolist()"
+
+    learnt = one_pass(on_phantom, "learn", tmp_path, reading(1, 2, 3, 4)).told
+    other = one_pass(on_phantom, "answered", tmp_path, reading(2, 5, 1, 4))
+    assert other.told == {"5": [0.0] * 5, **{place: learnt[place] for place in "214"}}
+    assert len(other.remarks) == 1
+    assert one_pass(on_phantom, "answered", tmp_path, reading(2, 1, 4)).remarks == []
+
+
+def test_threads_that_begin_in_another_order_are_told_their_own(on_phantom: Server, tmp_path: Path) -> None:
+    def threads(*numbers: int) -> str:
+        return f"""
+def work(n):
+    told[str(n)] = (torch.full((n,), n, device="cuda") * 2).tolist()
+for n in {numbers}:
+    thread = threading.Thread(target=work, args=(n,))
+    thread.start()
+    thread.join()
+"""
+
+    learnt = one_pass(on_phantom, "learn", tmp_path, threads(3, 4, 5))
+    other = one_pass(on_phantom, "answered", tmp_path, threads(5, 3, 4))
+    assert other.told == learnt.told
+    assert other.remarks == []

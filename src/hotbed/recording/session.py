@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hotbed.recording.arrival import when_torch_arrives
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
-    from types import TracebackType
-
 # A program may catch even EnoughError and go on; after so many times it is ended without asking.
 _SWALLOWED = 3
 _INTERRUPTED_CODE = 130
+_OUR_FOLDER = f"{os.path.dirname(__file__)}{os.sep}"  # noqa: PTH120 - as code objects name it
 
 
 def record(job: dict[str, Any], folder: Path, control: Any, borrowed: AbstractContextManager[None]) -> int:
@@ -208,10 +208,18 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 def _own(trace: TracebackType | None) -> TracebackType | None:
-    """`trace` without the frames that led into the program, which its user never wrote."""
+    """`trace` without the frames that led into the program, and without ours between it and torch."""
     while trace is not None and trace.tb_frame.f_code.co_filename in {*OUR_FILES, __file__}:
         trace = trace.tb_next
-    return trace
+    parts = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+            parts.append(trace)
+        trace = trace.tb_next
+    own = None
+    for part in reversed(parts):
+        own = TracebackType(own, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return own
 
 
 def _exit_code(stop: SystemExit) -> int:

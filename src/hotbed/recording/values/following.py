@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .agreeing import agreeing
 from .computing import Computer
+from .lengths import lengths_on_host
 from .operations import Call, Operation, device_tensors, written_by
 from .reading import Reader, Reading
 from .shadows import Shadows, store
@@ -191,7 +192,7 @@ def follow(control: Phantom, log: ReadLog, seed: int) -> Iterator[None]:
     threading.Thread.start = start_followed  # type: ignore[method-assign, assignment]
     torch._tensor_str._str_intern = followed(text)
     try:
-        with mode(follower), agreeing(follower.agree):
+        with mode(follower), agreeing(follower.agree), lengths_on_host():
             yield
     finally:
         threading.Thread.start = start  # type: ignore[method-assign]
