@@ -34,6 +34,9 @@ PROGRAMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("zoo.py", ("hf:gpt2:adamw:bf16amp:4:1024", os.devnull)),
     ("zoo.py", ("hf:qwen2_05b:adamw:bf16:2:2048:ckpt", os.devnull)),
     ("workloads.py", ("token_budget", tempfile.gettempdir(), "cap", "--steps", "8")),
+    ("routed.py", ("moe",)),
+    ("routed.py", ("generate",)),
+    ("workloads.py", ("detection", tempfile.gettempdir(), "cap", "--steps", "6")),
 )
 # Runs a program with a limit, then says what its allocator and NVML saw. The program may end itself with an error.
 CAPPED = """
