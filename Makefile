@@ -79,8 +79,8 @@ aarch64:  ## the same wheel for aarch64, compiled here
 symbols: setup  ## what the phantom lacks of published torch wheels; downloads gigabytes, installs nothing
 	$(BIN)/python tools/symbols.py 2.6.0 2.9.1 2.14.1 newest
 
-fit-programs: setup  ## fit on programs that compile: torch.compile, a C++ extension
-	$(PYTEST) -m slow tests/phantom/test_fit_programs.py
+fit-programs: setup  ## fit where it takes long: torch.compile, a C++ extension, many passes and runs
+	$(PYTEST) -m slow tests/phantom/test_fit_programs.py tests/phantom/test_checkpoint.py tests/cli/test_fit.py
 
 exactness: setup  ## replay against everything measured on the H200: the table of docs/accuracy
 	$(BIN)/python benchmarks/exactness.py

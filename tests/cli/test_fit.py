@@ -129,6 +129,7 @@ def test_a_script_that_fails_shows_its_own_error(tmp_path: Path) -> None:
     assert "the program failed (ValueError: no such thing)" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_largest_value_is_that_of_the_arithmetic(tmp_path: Path) -> None:
     """b GiB three times over beside half a GiB of overhead: 4 is the most that 14.7 GiB hold."""
     program = TRAINING.replace("int(sys.argv[1])", "1024 * int(sys.argv[1])")

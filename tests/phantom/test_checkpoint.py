@@ -81,6 +81,7 @@ for _ in range(4):
 """
 
 
+@pytest.mark.slow
 def test_what_a_program_does_before_it_uses_cuda_happens_once(
     runner: Runner, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,6 +168,7 @@ answer(told=told)
     ]
 
 
+@pytest.mark.slow
 def test_workers_of_a_data_loader_may_not_use_cuda(runner: Runner) -> None:
     found = runner("""
 class Data(torch.utils.data.Dataset):
@@ -209,7 +211,9 @@ signal.pause()
     assert (found.ending, found.passes) == ("interrupted", THREE[:2])
 
 
-@pytest.mark.parametrize("reads", ["", "torch.ones(4).cuda().sin().sum().item()\n"])
+@pytest.mark.parametrize(
+    "reads", [pytest.param("", marks=pytest.mark.slow), "torch.ones(4).cuda().sin().sum().item()\n"]
+)
 def test_files_that_are_left_open_are_written_at_the_end(runner: Runner, reads: str) -> None:
     runner(
         'before = open("before", "w")\nbefore.write("a")\nx = torch.ones(4).cuda()\n'
