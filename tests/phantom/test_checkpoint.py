@@ -231,3 +231,26 @@ def test_the_traceback_of_a_program_holds_its_own_frames_and_those_of_torch(runn
     assert found.error is not None
     assert "_lazy_init" in found.error.traceback
     assert "recording" not in found.error.traceback
+
+
+@pytest.mark.parametrize("checkpoint", [True, False])
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        ("raise ValueError('no modes, please')", "ValueError: no modes, please"),
+        ("print('last words', file=sys.stderr); sys.stderr.flush(); os.abort()", "last words"),
+    ],
+)
+def test_a_learning_pass_that_fails_is_told(
+    runner: Runner, failure: str, words: str, checkpoint: bool
+) -> None:
+    found = runner(
+        f"""
+torch.ones(4).cuda().sin().sum().item()
+if torch._C._len_torch_dispatch_stack():
+    {failure}
+""",
+        checkpoint=checkpoint,
+    )
+    assert found.ending == "end"
+    assert f"the learning pass failed: {words}; values are told by policy" in found.not_modelled

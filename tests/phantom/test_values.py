@@ -279,3 +279,9 @@ for n in {numbers}:
     other = one_pass(on_phantom, "answered", tmp_path, threads(5, 3, 4))
     assert other.told == learnt.told
     assert other.remarks == []
+
+
+def test_what_is_computed_from_random_values_is_told_from_them(on_phantom: Server, tmp_path: Path) -> None:
+    program = 'x = torch.rand(4, device="cuda")\nx.tolist(), (x > 2).any().item()'
+    _, rows = learn_and_answer(on_phantom, tmp_path, program)
+    assert [row["answer"] for row in rows] == ["random values", "False (computed from random values)"]

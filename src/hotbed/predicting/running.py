@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from hotbed.predicting.assembling import device_runs, host_model_bytes
 from hotbed.predicting.forked import ANSWERING, LEARNING
 from hotbed.predicting.passes import Finished, Pass, Running, run_pass, show_kept
 from hotbed.predicting.script_run import Read, ScriptError, ScriptRun
+from hotbed.recording.report import REPORT
 from hotbed.recording.values.session import ANSWERS, STOPPED_EXIT_STATUS
 from hotbed.trace import Action
 from hotbed.trace.compaction import write_compact
@@ -189,11 +191,29 @@ def _not_modelled(finished: Finished, passes: tuple[str, ...]) -> tuple[str, ...
     names = report.get("unmodelled")
     if names:
         sentences.append("the program called what the phantom does not model: " + ", ".join(names))
-    if "policy" in passes:
+    failure = _learning_failure(finished) if "learn" in passes else None
+    if failure is not None:
+        sentences.append(f"the learning pass failed: {failure}; values are told by policy")
+    elif "policy" in passes:
         sentences.append("the values that the program reads could not be learnt: it was told zeros")
     if not report:
         sentences.append(_silent_end(finished.ending, finished.exit_code))
     return tuple(sentences)
+
+
+def _learning_failure(finished: Finished) -> str | None:
+    """How the learning pass failed, in its last words; None if it did not, or ended as `finished`, the pass after it."""
+    folder = finished.folder.parent / "learn"
+    if finished.folder == folder:
+        return None
+    if not (folder / REPORT).exists():
+        lines = (folder / "stderr").read_text(errors="replace").split("\n")
+        return next((line for line in reversed(lines) if line.strip()), "it was ended without a word")
+    report = json.loads((folder / REPORT).read_text())
+    if report["ending"] in ("end", "steps", "until", finished.ending):
+        return None
+    error = report["error"]
+    return f"{error['type']}: {error['message']}".split("\n")[0] if error else f"ended by {report['ending']}"
 
 
 def _silent_end(ending: Ending, exit_code: int | None) -> str:

@@ -22,6 +22,11 @@ _OVERWRITES = frozenset(
     {"fill_", "zero_", "copy_", "uniform_", "normal_", "random_", "exponential_", "bernoulli_"}
 )
 
+_MOVES = frozenset({"_to_copy", "copy_", "clone", "cat", "stack", "index", "index_select", "gather"})
+"""Their results are elements of what they are given."""
+
+RANDOM, FROM_RANDOM = "random values", "computed from random values"
+
 _UNIFORM: dict[str, tuple[int, float]] = {
     "zeros": (-1, 0),
     "zeros_like": (-1, 0),
@@ -130,8 +135,8 @@ class Computer:
         for tensor in call.inputs:
             words = self._shadows.of(tensor).guess
             if words is not None and not any(tensor is other for other in overwritten):
-                return words
-        return "random values" if call.operation.random else None
+                return FROM_RANDOM if words == RANDOM and call.operation.base not in _MOVES else words
+        return RANDOM if call.operation.random else None
 
     def _run(self, call: Call, words: str | None) -> None:
         if call.operation.base in _OVERWRITES:
