@@ -233,12 +233,11 @@ def test_the_traceback_of_a_program_holds_its_own_frames_and_those_of_torch(runn
     assert "recording" not in found.error.traceback
 
 
-@pytest.mark.parametrize("checkpoint", [True, False])
 @pytest.mark.parametrize(
-    ("failure", "words"),
+    ("failure", "words", "checkpoint"),
     [
-        ("raise ValueError('no modes, please')", "ValueError: no modes, please"),
-        ("print('last words', file=sys.stderr); sys.stderr.flush(); os.abort()", "last words"),
+        ("raise ValueError('no modes, please')", "ValueError: no modes, please", False),
+        ("print('last words', file=sys.stderr); sys.stderr.flush(); os.abort()", "last words", True),
     ],
 )
 def test_a_learning_pass_that_fails_is_told(
