@@ -3,6 +3,7 @@
 #include "host.h"
 #include "memory.h"
 #include "objects.h"
+#include "users.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -80,6 +81,7 @@ void device_touch(struct device *device) {
     if (device->context)
         return;
     device->context = true;
+    users_note();
     add_used(device, phantom.spec.context);
 }
 

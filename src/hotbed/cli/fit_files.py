@@ -58,7 +58,7 @@ def settings_in_file(gpu: Gpu) -> str | None:
 
 def keep(request: Request, program: Program, found: Prediction) -> bool:
     """Writes [needs] and the budget as asked; False where the peaks have outgrown the budget."""
-    if found.program_failed:
+    if found.program_failed or found.unknown is not None:
         return True
     if request.write:
         write_needs(_toml(), _needs(found))

@@ -51,13 +51,12 @@ def _answer(request: Request) -> int:
 
 
 def exit_status(found: Prediction) -> int:
-    """0 it fits, 1 it does not or nothing was seen, 3 the program failed, 130 interrupted."""
+    """0 it fits, 1 it does not or that is not known, 3 the program failed, 130 interrupted."""
     if found.program_failed:
         return 3
     if found.ending == "interrupted":
         return 130
-    stopped_early = found.ending in ("time", "host_memory") and not found.optimizer_steps
-    return int(stopped_early or not found.fits_asked)
+    return int(not found.fits_asked)
 
 
 def _compare(request: Request, program: Program, gpu: Gpu, runs: list[tuple[str | None, str | None]]) -> int:

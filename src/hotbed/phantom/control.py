@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 ABI = 2
 
+USERS = "HOTBED_PHANTOM_USERS"
+"""variable that names the folder in which each process with a CUDA context leaves a file"""
+USER_FILE = "gpu-user"
+"""the name of that file, before a dot and the process id"""
+
 ASCENDING = 0
 DESCENDING = 1
 DRIVER = 2

@@ -13,9 +13,9 @@ from hotbed.predicting.layouts import variants
 from hotbed.predicting.margin import margin_bytes
 from hotbed.predicting.overhead import overhead_of
 from hotbed.predicting.peaks import Peaks
-from hotbed.predicting.prediction import GpuFit, Overhead, Prediction, Range
+from hotbed.predicting.prediction import DevicePeaks, GpuFit, Overhead, Prediction, Range
 from hotbed.predicting.recommending import Advice, compared, searched
-from hotbed.predicting.remarks import warnings_of
+from hotbed.predicting.remarks import undershooting, unknown_why, warnings_of
 from hotbed.predicting.script_run import failed_by_itself
 from hotbed.replaying import compile_trace
 from hotbed.units import format_size
@@ -87,6 +87,8 @@ class _Answer:
         spread = self._range(reserved)
         advice = self._advice()
         fits = self._fits(advice)
+        unknown = unknown_why(first) if fits[0].fits else None
+        undershoots = undershooting(run, heaviest)
         return Prediction(
             program=command_line(self.program),
             gpu=self.question.gpu.name,
@@ -103,13 +105,14 @@ class _Answer:
             by_category=peaks.whole(allocated) if peaks else (),
             steps=steps,
             fits=fits,
-            fits_asked=fits[0].fits,
+            fits_asked=fits[0].fits if unknown is None else None,
             margin_bytes=margin_bytes(reserved, spread),
             recommended_settings=advice.settings if advice else None,
             guesses=tuple(read for read in run.reads if not read.known),
             reads=run.reads,
             not_modelled=run.not_modelled,
             warnings=(
+                *((undershoots,) if undershoots else ()),
                 *self._oom_words(),
                 *_layout_words(fits[0], spread.high + overhead.bytes),
                 *warnings_of(run, heaviest),
@@ -122,14 +125,13 @@ class _Answer:
             passes=run.passes,
             other_devices=self._others(),
             recommended_how=advice.how if advice else None,
+            unknown=unknown,
+            undershoots=undershoots,
+            uses_gpu=run.used_gpu,
         )
 
-    def _others(self) -> tuple[tuple[int, int, int], ...]:
-        return tuple(
-            (one.device, one.peak_allocated_bytes, one.peak_reserved_bytes)
-            for one in self.run.devices
-            if one is not self.heaviest
-        )
+    def _others(self) -> tuple[DevicePeaks, ...]:
+        return tuple(_peaks_of(one) for one in self.run.devices if one is not self.heaviest)
 
     def _overhead(self, gpu: Gpu) -> Overhead:
         """What no allocator sees on `gpu`, memory included that the program took from the driver by itself."""
@@ -212,6 +214,16 @@ class _Answer:
             first,
             *(Judge(Capacity(capacity.replayer, trace), self.run, recommended) for trace in others),
         ]
+
+
+def _peaks_of(one: DeviceRun) -> DevicePeaks:
+    peaks = Peaks.of(one.trace) if one.trace is not None else None
+    return DevicePeaks(
+        device=one.device,
+        peak_allocated_bytes=one.peak_allocated_bytes,
+        peak_reserved_bytes=one.peak_reserved_bytes,
+        by_category=peaks.whole(one.peak_allocated_bytes) if peaks else (),
+    )
 
 
 def _layout_words(asked: GpuFit, most_bytes: int) -> tuple[str, ...]:

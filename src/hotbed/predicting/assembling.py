@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
 def device_runs(finished: Finished, gpu: Gpu) -> tuple[DeviceRun, ...]:
     """A DeviceRun for every device that the program allocated on, or tried to."""
-    path = finished.snapshot
+    used = [
+        stats for stats in finished.report.get("devices", ()) if stats["peak_reserved_bytes"] or stats["ooms"]
+    ]
+    path = finished.snapshot if used else None
     traces = {} if path is None else {trace.device: trace for trace in load_devices(path)}
-    return tuple(
-        _device_run(finished.report, stats, traces.get(stats["device"]), gpu)
-        for stats in finished.report.get("devices", ())
-        if stats["peak_reserved_bytes"] or stats["ooms"]
-    )
+    return tuple(_device_run(finished.report, stats, traces.get(stats["device"]), gpu) for stats in used)
 
 
 def host_model_bytes(report: dict[str, Any], devices: tuple[DeviceRun, ...]) -> int:

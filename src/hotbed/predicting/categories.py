@@ -50,6 +50,7 @@ def categories_of(
         if step.phase != "setup":
             _fill(category, _between(blocks, step.first_event, step.end_event), "temporaries")
             _fill(category, _activations(blocks, moments, step), "activations")
+    _fill(category, _prepared(blocks, moments, steps), "other")
     _fill(category, filled(report, blocks), "inputs")
     _fill(category, np.searchsorted(blocks.allocs, [w.event for w in workspaces]), "library workspaces")
     for name in _BY_ADDRESS:
@@ -97,6 +98,15 @@ def _activations(blocks: Blocks, moments: list[Moment], step: StepMark) -> npt.N
             elif moment.kind == "backward end":
                 first = moment.place
     return np.concatenate(found)
+
+
+def _prepared(blocks: Blocks, moments: list[Moment], steps: tuple[StepMark, ...]) -> npt.NDArray[np.int64]:
+    """Made in the first stretch after set-up, but before its first forward, and still alive in its backward."""
+    first = next((step.first_event for step in steps if step.phase != "setup"), 0)
+    backward = next((moment.place for moment in moments if moment.kind == "backward"), first)
+    forward = _first_module_call(blocks)
+    made = _between(blocks, first, forward if forward < backward else first)
+    return made[blocks.freed_at[made] >= backward]
 
 
 def _training_begins(

@@ -29,8 +29,13 @@ _EACH = {"cublas handles": ("cublas handle", "cublas"), "cudnn handles": ("cudnn
 
 
 def overhead_of(gpu: Gpu, run: ScriptRun) -> Overhead:
-    """What a process that used the libraries of `run` takes on `gpu`, by the growth measured on it or, else, on an H200."""
+    """What a process that used the libraries of `run` takes on `gpu`, by the growth measured on it or, else, on an H200.
+
+    Nothing where it had no context.
+    """
     growth = library_growth_for(gpu)
+    if not run.used_gpu:
+        return Overhead(0, (), growth.card, estimated=False)
     measured_here = growth.card == gpu.name
     context = growth.context_bytes if measured_here or gpu.context_bytes is None else gpu.context_bytes
     added: dict[str, int] = {}

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from hotbed import phantom
 from hotbed.phantom import control
 from hotbed.predicting.forked import ForkedPasses
-from hotbed.recording.limits import INTERRUPT
+from hotbed.recording.limits import INTERRUPT, INTERRUPTED
 from hotbed.recording.report import REPORT, SNAPSHOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hotbed.gpu import Gpu
     from hotbed.predicting.program import Program
@@ -71,6 +71,18 @@ class Finished:
         path = self.folder / SNAPSHOT
         return path if path.exists() else None
 
+    def used_gpu(self) -> bool:
+        """Whether the recorded process had a CUDA context."""
+        return self.report.get("pid") in self._users()
+
+    def children_used_gpu(self) -> bool:
+        """Whether a process that the program started had one; True also where nobody knows whose a context was."""
+        return bool(self._users() - {self.report.get("pid")})
+
+    def _users(self) -> set[int]:
+        """Process ids that the phantom noted: see native/phantom/users.h."""
+        return {int(path.suffix[1:]) for path in self.folder.glob(control.USER_FILE + ".*")}
+
 
 class Running:
     """The programs that run in this process's threads: to Ctrl-C only the main thread reacts."""
@@ -115,7 +127,12 @@ def run_pass(program: Program, gpu: Gpu, options: RunOptions, this: Pass) -> Fin
             for passed in (reading, *(shown or ())):
                 os.close(passed)
         with options.running.holding(process):
-            ended = _wait(process, writing, options.time_limit_s + _GRACE_S, forked)
+            ended = _wait(
+                process,
+                lambda: _interrupt(process, writing, this.folder.parent),
+                options.time_limit_s + _GRACE_S,
+                forked,
+            )
     finally:
         os.close(writing)
     modes = forked.modes() or (this.mode,)
@@ -150,6 +167,7 @@ def _job(
         "orders": orders,
         "shown": shown,
         "control": control.__file__,
+        "users": control.USERS,
     }
 
 
@@ -163,7 +181,12 @@ def _start(
             count=options.gpus,
             context=True,
             # Sets of strings must have one order in all passes: what is learnt in one holds in the next.
-            env={"PYTHONHASHSEED": "0", **os.environ, **dict(program.environment)},
+            env={
+                "PYTHONHASHSEED": "0",
+                **os.environ,
+                **dict(program.environment),
+                control.USERS: str(this.folder.resolve()),
+            },
             cwd=program.folder,
             stdout=out,
             stderr=err,
@@ -193,7 +216,7 @@ def show_kept(options: RunOptions, this: Pass) -> None:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], orders: int, seconds: float, forked: ForkedPasses
+    process: subprocess.Popen[bytes], interrupt: Callable[[], None], seconds: float, forked: ForkedPasses
 ) -> Ending | None:
     """Until the process is gone; what ended it from outside, if anything did. `seconds` are those of each pass."""
     deadline = time.monotonic() + seconds
@@ -207,7 +230,7 @@ def _wait(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(min(left, _LOOK_S))
     except KeyboardInterrupt:
-        _interrupt(process, orders)
+        interrupt()
         return "interrupted"
     finally:
         # Workers that the program left behind, or all of it.
@@ -217,8 +240,9 @@ def _wait(
     return None
 
 
-def _interrupt(process: subprocess.Popen[bytes], orders: int) -> None:
+def _interrupt(process: subprocess.Popen[bytes], orders: int, folder: Path) -> None:
     """Passes Ctrl-C on; a program that does not end by it writes what is known. A second Ctrl-C waits no longer."""
+    (folder / INTERRUPTED).touch()
     os.killpg(process.pid, signal.SIGINT)
     with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired, BrokenPipeError):
         try:

@@ -43,6 +43,16 @@ class StepPeak:
 
 
 @dataclass(frozen=True)
+class DevicePeaks:
+    """Peaks of one of several devices."""
+
+    device: int
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+    by_category: tuple[CategoryBytes, ...]
+
+
+@dataclass(frozen=True)
 class Overhead:
     """Device memory that no allocator sees: context, modules and handles of the libraries that were used.
 
@@ -102,7 +112,8 @@ class Prediction:
     steps: tuple[StepPeak, ...]
     fits: tuple[GpuFit, ...]
     """the asked GPU first, then the catalogue by memory"""
-    fits_asked: bool
+    fits_asked: bool | None
+    """None: what was seen does not tell; `unknown` says why"""
     margin_bytes: int
     """to add to the reserved peak when it becomes a cap"""
     recommended_settings: str | None
@@ -118,10 +129,16 @@ class Prediction:
     wall_seconds: float
     host_peak_bytes: int
     passes: tuple[str, ...]
-    other_devices: tuple[tuple[int, int, int], ...] = ()
-    """(device, peak allocated, peak reserved) of the lighter devices"""
+    other_devices: tuple[DevicePeaks, ...] = ()
+    """the lighter devices"""
     recommended_how: str | None = None
     """how other settings were looked for; None if they were not"""
+    unknown: str | None = None
+    """why fits_asked is None, in words"""
+    undershoots: str | None = None
+    """why the program would need more than the figures say, in words; also among the warnings"""
+    uses_gpu: bool = True
+    """whether the program's process had a CUDA context"""
 
     @property
     def program_failed(self) -> bool:

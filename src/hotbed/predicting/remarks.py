@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hotbed.predicting.growth import growth_per_step_bytes
+from hotbed.predicting.script_run import failed_by_itself
 from hotbed.units import MIB, format_size
 
 if TYPE_CHECKING:
@@ -25,17 +26,47 @@ _STOPPED = {
 }
 
 
+_LIMITS = {
+    "time": "the time limit came",
+    "host_memory": "the host memory limit came",
+    "interrupted": "it was interrupted",
+}
+_STEPS_THAT_TELL = 2
+"""The first makes gradients and optimizer state; the second is the first with all of them from its beginning."""
+
+
+def unknown_why(run: ScriptRun) -> str | None:
+    """Why figures that fit do not say that the program fits, in words; None where they do."""
+    if run.unrecorded is not None:
+        return run.unrecorded
+    failed = failed_by_itself(run.ending, run.script_exit_code)
+    if failed and not run.used_gpu:
+        return "the program failed before it used a GPU"
+    if run.optimizer_steps >= _STEPS_THAT_TELL or not (failed or run.ending in _LIMITS):
+        return None
+    return f"{_LIMITS.get(run.ending, 'the program failed')} before two training steps were over"
+
+
+def undershooting(run: ScriptRun, heaviest: DeviceRun | None) -> str | None:
+    """Says that the program met the end of the memory and went on with less; None if it did not."""
+    if heaviest is None or not heaviest.ooms or run.ending not in ("steps", "end", "until"):
+        return None
+    return (
+        f"the program ran out of memory {heaviest.ooms} times, caught that and went on: with more memory it would do "
+        "something else"
+    )
+
+
 def warnings_of(run: ScriptRun, heaviest: DeviceRun | None) -> Iterator[str]:
     """What to know before relying on the figures of `run`; nothing where all is well."""
     if run.ending in _STOPPED:
         yield _STOPPED[run.ending].format(steps=run.optimizer_steps)
     if heaviest is None:
-        yield "the program took no memory from any GPU"
+        if run.unrecorded is None:
+            yield "the program took no memory from any GPU"
         return
     if not run.optimizer_steps and run.ending not in ("error", "killed") and _trains(heaviest):
         yield "no optimizer step was seen: optimizer state is in the figures only as far as the program made it"
-    if heaviest.ooms and run.ending in ("steps", "end", "until"):
-        yield f"the program ran out of memory {heaviest.ooms} times, caught that and went on: with more memory it would do something else"
     if heaviest.alloc_retries:
         yield f"the allocator flushed its cache {heaviest.alloc_retries} times to stay within the card: steps are slower near the limit"
     if heaviest.trace is None:

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
     from hotbed.gpu import Gpu
     from hotbed.predicting.program import Program
-    from hotbed.predicting.script_run import DeviceRun, Ending
+    from hotbed.predicting.script_run import DeviceRun
 
 _STOPPED = "plain, stopped at a read"
+_NO_TORCH = ("ModuleNotFoundError", "No module named 'torch'")
 
 Echo = Literal["all", "stderr", "none"]
 
@@ -72,7 +73,6 @@ def run(program: Program, gpu: Gpu, options: RunOptions | None = None) -> Script
     begun = time.monotonic()
     with TemporaryDirectory(prefix="hotbed-run-") as folder:
         finished, passes = _passes(program, card, options, Path(folder))
-        _check_torch(program, finished.report)
         return _script_run(program, card, finished, passes, time.monotonic() - begun)
 
 
@@ -89,6 +89,7 @@ def _passes(
         return this, run_pass(program, gpu, options, this)
 
     this, finished = next_pass("plain", kept=True)
+    _check_torch(program, finished.report)
     if len(finished.modes) > 1:
         return finished, (_STOPPED, *finished.modes[1:])
     if finished.report or finished.ending == "interrupted" or finished.exit_code != STOPPED_EXIT_STATUS:
@@ -124,6 +125,11 @@ def _check(program: Program) -> None:
 
 
 def _check_torch(program: Program, report: dict[str, Any]) -> None:
+    error = report.get("error")
+    if error and (error["type"], error["message"]) == _NO_TORCH:
+        raise TorchError(
+            f"{program.python or 'this interpreter'} has no torch", hint='pip install "hotbed[torch]" there'
+        )
     if report.get("torch") is not None and report["cuda"] is None:
         raise TorchError(
             f"{program.python or 'this interpreter'} has torch {report['torch']}, which is built without CUDA",
@@ -153,6 +159,8 @@ def _script_run(
         host_model_bytes=host_model_bytes(report, devices),
         wall_seconds=seconds,
         passes=passes,
+        used_gpu=bool(devices) or finished.used_gpu(),
+        unrecorded=_unrecorded(finished),
     )
 
 
@@ -196,8 +204,6 @@ def _not_modelled(finished: Finished, passes: tuple[str, ...]) -> tuple[str, ...
         sentences.append(f"the learning pass failed: {failure}; values are told by policy")
     elif "policy" in passes:
         sentences.append("the values that the program reads could not be learnt: it was told zeros")
-    if not report:
-        sentences.append(_silent_end(finished.ending, finished.exit_code))
     return tuple(sentences)
 
 
@@ -216,9 +222,14 @@ def _learning_failure(finished: Finished) -> str | None:
     return f"{error['type']}: {error['message']}".split("\n")[0] if error else f"ended by {report['ending']}"
 
 
-def _silent_end(ending: Ending, exit_code: int | None) -> str:
-    if ending == "killed":
-        return "the program was killed before anything could be written down"
-    if ending == "time":
-        return "the program did not react at its time limit and was killed: nothing is known of it"
-    return f"the program left by os._exit or exec (status {exit_code}): nothing is known of it"
+def _unrecorded(finished: Finished) -> str | None:
+    if finished.report:
+        used = "a process that the program started used the GPU and is not recorded"
+        return used if finished.children_used_gpu() else None
+    if finished.ending == "killed":
+        return "the program was killed by a signal before anything could be written down"
+    if finished.ending == "time":
+        return "the program did not react at its time limit and was killed"
+    if finished.ending == "interrupted":
+        return "the program was interrupted before anything could be written down"
+    return f"the program's process became another one, or left Python (exit status {finished.exit_code})"

@@ -137,3 +137,7 @@ class ScriptRun:
     wall_seconds: float
     passes: tuple[str, ...] = ()
     """the runs that it took, e.g. ("plain",) or ("plain, stopped at a read", "learn", "answered")"""
+    used_gpu: bool = True
+    """whether its process had a CUDA context"""
+    unrecorded: str | None = None
+    """what hides the memory of all or a part of the program, in words: it left no report, a child used the GPU"""

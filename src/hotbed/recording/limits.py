@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _LOOK_S = 0.2
 INTERRUPT = b"i"
 """order: what is known must be written now"""
+INTERRUPTED = "interrupted"
+"""file beside the folders of the passes that says that a SIGINT is the user's Ctrl-C, and none of the program's making"""
 
 
 def resident_bytes(field: str = "VmRSS") -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import pickle
 import time
 from dataclasses import asdict
@@ -33,6 +34,7 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
         "torch": None if torch is None else torch.__version__,
         "cuda": None if torch is None else torch.version.cuda,
         "cudnn": _cudnn_version(torch, libraries),
+        "pid": os.getpid(),
         "begun_us": session.begun_us,
         "time_us": time.time_ns() // 1000,
         "libraries": libraries,

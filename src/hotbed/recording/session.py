@@ -20,7 +20,7 @@ from hotbed.recording.first_use import at_first_use
 from hotbed.recording.following import EnoughError, Follower
 from hotbed.recording.history import History
 from hotbed.recording.launching import OUR_FILES, launch
-from hotbed.recording.limits import Watch
+from hotbed.recording.limits import INTERRUPTED, Watch
 from hotbed.recording.open_files import flush_all
 from hotbed.recording.report import write_report
 from hotbed.recording.until import watch_output
@@ -42,6 +42,7 @@ def record(job: dict[str, Any], folder: Path, control: Any, borrowed: AbstractCo
     """
     session = Session(job, folder, control.Control(), borrowed)
     session.watch.resume()
+    _before_exit(session)
     when_torch_arrives(session.torch_arrived)
     if job["until"] is not None:
         watch_output(job["until"], session.found_text)
@@ -113,6 +114,8 @@ class Session:
         """
         self._owner, self._forked = os.getpid(), True
         self.job, self.folder = {**self.job, "mode": mode}, folder
+        # Its contexts and those of its children are noted here from now on.
+        os.environ[self.job["users"]] = str(folder)
         self.begun_us += waited_us
         self.host_peak_bytes = host_peak_bytes
         assert self.follower is not None
@@ -131,26 +134,29 @@ class Session:
     def run(self) -> int:
         """Until the program's own end or ours."""
         try:
-            code = self._own_end()
+            stop = self._own_end()
         except EnoughError:
             return 0
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
+            if not (self.folder.parent / INTERRUPTED).exists():
+                return self._failed(error, _INTERRUPTED_CODE)
             self.finish("interrupted")
             return _INTERRUPTED_CODE
         except BaseException as error:  # noqa: BLE001 - whatever it is, the user must see it as python shows it
             return self._failed(error)
-        self.finish("end", exit_code=code)
+        code = _exit_code(stop)
+        self.finish("end", exit_code=code, error=stop if code else None)
         return code
 
-    def _own_end(self) -> int:
-        """Runs the program, and what goes on after it in threads that are no daemons. Returns its exit status."""
-        code = 0
+    def _own_end(self) -> SystemExit:
+        """Runs the program, and what goes on after it in threads that are no daemons. Returns what it ended with."""
+        end = SystemExit()
         try:
             launch(self.job)
         except SystemExit as stop:
-            code = _exit_code(stop)
+            end = stop
         threading._shutdown()  # type: ignore[attr-defined]
-        return code
+        return end
 
     def finish(
         self, ending: str, *, exit_code: int | None = None, error: BaseException | None = None
@@ -187,12 +193,25 @@ class Session:
             _leave(0)
         raise EnoughError
 
-    def _failed(self, error: BaseException) -> int:
+    def _failed(self, error: BaseException, code: int = 1) -> int:
         memory = getattr(self.torch, "OutOfMemoryError", ())
-        self.finish("out_of_memory" if isinstance(error, memory) else "error", exit_code=1, error=error)
+        self.finish("out_of_memory" if isinstance(error, memory) else "error", exit_code=code, error=error)
         own = _own(error.__traceback__)
         sys.excepthook(type(error), error.with_traceback(own), own)
-        return 1
+        return code
+
+
+def _before_exit(session: Session) -> None:
+    """Has the report written when the program leaves by os._exit; hotbed's own modules leave as they always did."""
+    leave_now, ours = os._exit, os.path.dirname(__file__)  # noqa: PTH120
+
+    @functools.wraps(leave_now)
+    def _exit(status: int) -> None:
+        if not sys._getframe(1).f_code.co_filename.startswith(ours):
+            session.finish("end", exit_code=status)
+        leave_now(status)
+
+    os._exit = _exit  # type: ignore[assignment]
 
 
 def _described(error: BaseException) -> dict[str, Any]:

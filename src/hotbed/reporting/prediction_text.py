@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from hotbed.predicting.prediction import GpuFit, Prediction, StepPeak
+    from hotbed.predicting.prediction import DevicePeaks, GpuFit, Prediction, StepPeak
     from hotbed.predicting.script_run import Read
 
 _BAR_WIDTH = 32
 _READS_SHOWN = 6
 _CARDS_SHOWN = 8
+_CATEGORIES_SHOWN = 3
 _STOPPED = ("time", "host_memory", "interrupted")
 """endings that come before the program has shown what was asked for"""
 
@@ -30,9 +31,13 @@ def prediction_text(found: Prediction) -> RenderableType:
     """One screen: verdict, peaks, categories, steps, cards, and what the answer rests on."""
     parts: list[RenderableType] = [
         Text(_verdict(found), style="bold" if found.fits_asked and not found.program_failed else "bold red"),
-        _figures(found),
     ]
-    tables = () if found.program_failed else (_categories(found), _steps(found), _cards(found))
+    if found.undershoots:
+        parts.append(Text(f"and needs more than this: {found.undershoots}", style="bold red"))
+    if not _nothing_known(found):
+        parts.append(_figures(found))
+    told = not found.program_failed and found.unknown is None
+    tables = (_categories(found), _steps(found), _cards(found)) if told else ()
     for part in tables:
         if part is not None:
             parts += [Text(""), part]
@@ -59,7 +64,9 @@ def predictions_text(every: Sequence[Prediction]) -> Table:
         table.add_column(heading, justify="left" if heading in ("torch", "settings", "verdict") else "right")
     base = every[0].peak_reserved_bytes or 1
     for found in every:
-        verdict = "failed" if found.program_failed else "fits" if found.fits_asked else "DOES NOT FIT"
+        verdict = {True: "fits", False: "DOES NOT FIT", None: "not known"}[found.fits_asked]
+        if found.program_failed:
+            verdict = "failed"
         table.add_row(
             found.torch_version,
             found.settings.replace(",", ", ") or "(default)",
@@ -72,23 +79,35 @@ def predictions_text(every: Sequence[Prediction]) -> Table:
     return table
 
 
+def _nothing_known(found: Prediction) -> bool:
+    return found.unknown is not None and not found.uses_gpu
+
+
+def _failure(found: Prediction) -> str:
+    status = f"exit status {found.script_exit_code}" if found.script_exit_code else "by a signal"
+    if found.error is None or found.error.type == "SystemExit":
+        return status
+    return ": ".join([found.error.type, *found.error.message.splitlines()[:1]])
+
+
 def _verdict(found: Prediction) -> str:
     card = found.fits[0]
     total = format_size(card.total_bytes)
+    if _nothing_known(found):
+        failure = f" ({_failure(found)})" if found.error else ""
+        return f"nothing is known of it: {found.unknown}{failure}"
     if found.program_failed:
-        why = (
-            f"{found.error.type}: {found.error.message.splitlines()[0]}"
-            if found.error and found.error.message
-            else ""
-        )
-        status = f"exit status {found.script_exit_code}" if found.script_exit_code else "by a signal"
-        return f"the program failed ({why or status}); up to then"
+        return f"the program failed ({_failure(found)}); up to then"
+    if found.unknown is not None:
+        return f"not known whether it fits {card.gpu}: {found.unknown}; up to then"
+    if not found.uses_gpu:
+        return "uses no GPU"
     if not found.fits_asked:
         return f"does not fit {card.gpu}: needs {format_size(card.smallest_bytes)}, has {total}"
     if found.device_used_bytes > card.total_bytes:
         return f"fits {card.gpu}, but only just: {total}, the cache flushed {card.alloc_retries} times"
     free = format_size(card.total_bytes - found.device_used_bytes)
-    fits = "so far it fits" if found.ending in _STOPPED and not found.optimizer_steps else "fits"
+    fits = "so far it fits" if found.ending in _STOPPED else "fits"
     return (
         f"{fits} {card.gpu}: {format_size(found.device_used_bytes)} of {total} used at the peak, {free} free"
     )
@@ -112,11 +131,16 @@ def _figures(found: Prediction) -> Table:
         "device used", format_size(found.device_used_bytes), f"with {held} MiB" if held else "reserved"
     )
     table.add_row("host memory", format_size(found.host_peak_bytes), "")
-    for device, _, reserved in found.other_devices:
-        table.add_row(
-            f"cuda:{device}", format_size(reserved), "reserved; the figures above are of the fullest GPU"
-        )
+    for other in found.other_devices:
+        table.add_row(f"cuda:{other.device}", format_size(other.peak_reserved_bytes), _elsewhere(other))
     return table
+
+
+def _elsewhere(other: DevicePeaks) -> str:
+    """The figures before it are those of the fullest GPU; this is another one."""
+    largest = sorted(other.by_category, key=lambda one: -one.at_peak_bytes)[:_CATEGORIES_SHOWN]
+    held = [f"{one.category} {format_size(one.at_peak_bytes)}" for one in largest if one.at_peak_bytes]
+    return ", ".join([f"reserved; live {format_size(other.peak_allocated_bytes)}", *held])
 
 
 def _categories(found: Prediction) -> Table | None:
@@ -215,7 +239,8 @@ def _room(fits: bool, headroom_bytes: int, retries: int) -> str:
 
 def _remarks(found: Prediction) -> Iterator[str]:
     for warning in found.warnings:
-        yield f"note: {warning}"
+        if warning != found.undershoots:
+            yield f"note: {warning}"
     if found.guesses:
         yield f"rests on guesses: the program reads {len(found.guesses)} values that no phantom can know, and was told"
         yield from (f"  {_guess(read)}" for read in found.guesses[:_READS_SHOWN])
@@ -244,8 +269,10 @@ def _guess(read: Read) -> str:
 
 def _next(found: Prediction) -> str:
     steps = f"{found.optimizer_steps} optimizer steps"
-    what = "to its end" if found.ending == "end" and not found.optimizer_steps else steps
-    ran = f"{what} in {found.wall_seconds:.1f} s with torch {found.torch_version}"
+    ended = found.ending == "end" and not found.optimizer_steps and not found.program_failed
+    what = "to its end" if ended and found.unknown is None else steps
+    torch = f" with torch {found.torch_version}" if found.torch_version else ""
+    ran = f"{what} in {found.wall_seconds:.1f} s{torch}"
     where = f"; trace: {found.trace}" if found.trace else ""
     return f"{ran}{where}\n{_advice(found)}".rstrip()
 
@@ -253,7 +280,7 @@ def _next(found: Prediction) -> str:
 def _advice(found: Prediction) -> str:
     """What to do next, as a command where there is one."""
     asked = found.fits[0]
-    if found.program_failed:
+    if found.program_failed or found.fits_asked is None:
         return ""
     if not found.fits_asked and asked.fits_with_recommended:
         return f"next: it fits with --settings {found.recommended_settings}"
