@@ -301,3 +301,34 @@ for i in range(100):
 """)
     assert (found.ending, found.optimizer_steps) == ("steps", 3)
     assert phases(found.devices[0]) == ["setup", "train", "train", "train"]
+
+
+def test_a_child_that_used_the_gpu_is_told_of(runner: Runner) -> None:
+    found = runner("""
+import subprocess, sys
+subprocess.run([sys.executable, "-c", "import torch; torch.cuda.synchronize()"], check=True)
+""")
+    assert (found.used_gpu, found.devices) == (False, ())
+    assert "a process that the program started used the GPU" in (found.unrecorded or "")
+
+
+def test_a_context_alone_takes_no_memory_of_torch(runner: Runner) -> None:
+    found = runner("torch.cuda.synchronize()")
+    assert (found.ending, found.devices, found.used_gpu, found.unrecorded) == ("end", (), True, None)
+
+
+def test_a_gpu_that_is_not_there_is_the_programs_own_error(runner: Runner) -> None:
+    found = runner("torch.empty(8, device='cuda:0')\ntorch.empty(8, device='cuda:1')")
+    assert (found.ending, found.script_exit_code) == ("error", 1)
+    assert "invalid device ordinal" in (found.error.message if found.error else "")
+
+
+def test_training_that_leaves_by_os_exit_is_recorded(runner: Runner) -> None:
+    found = runner(LOOP.replace("range(100)", "range(2)") + "import os; os._exit(0)")
+    assert (found.ending, found.optimizer_steps, found.unrecorded) == ("end", 2, None)
+
+
+def test_a_block_made_before_the_first_forward_is_no_activation(runner: Runner) -> None:
+    found = runner(LOOP.replace("for i", "table = torch.empty(3 << 20, device='cuda')\nfor i", 1))
+    (device,) = found.devices
+    assert live(device, device.steps[1].end_event)["other"] == 12 * MIB

@@ -137,7 +137,7 @@ def probe_of(values: Values, found: Prediction, *, complete: bool) -> Probe:
 
     `complete`: a program that ran out of memory was run again with enough.
     """
-    failed, asked = found.program_failed, found.fits[0]
+    failed, asked = found.program_failed or found.fits_asked is None, found.fits[0]
     known = complete or found.ending != "out_of_memory"
     verdict: Verdict = "failed" if failed else "fits" if found.fits_asked else "too large"
     return Probe(

@@ -203,11 +203,11 @@ class Session:
 
 def _before_exit(session: Session) -> None:
     """Has the report written when the program leaves by os._exit; hotbed's own modules leave as they always did."""
-    leave_now, ours = os._exit, os.path.dirname(__file__)  # noqa: PTH120
+    leave_now = os._exit
 
     @functools.wraps(leave_now)
     def _exit(status: int) -> None:
-        if not sys._getframe(1).f_code.co_filename.startswith(ours):
+        if not sys._getframe(1).f_code.co_filename.startswith(_OUR_FOLDER):
             session.finish("end", exit_code=status)
         leave_now(status)
 

@@ -36,7 +36,7 @@ def prediction_text(found: Prediction) -> RenderableType:
         parts.append(Text(f"and needs more than this: {found.undershoots}", style="bold red"))
     if not _nothing_known(found):
         parts.append(_figures(found))
-    told = not found.program_failed and found.unknown is None
+    told = not found.program_failed and found.unknown is None and found.uses_gpu
     tables = (_categories(found), _steps(found), _cards(found)) if told else ()
     for part in tables:
         if part is not None:
@@ -238,7 +238,8 @@ def _room(fits: bool, headroom_bytes: int, retries: int) -> str:
 
 
 def _remarks(found: Prediction) -> Iterator[str]:
-    for warning in found.warnings:
+    known = not _nothing_known(found)
+    for warning in found.warnings if known else ():
         if warning != found.undershoots:
             yield f"note: {warning}"
     if found.guesses:
@@ -250,7 +251,7 @@ def _remarks(found: Prediction) -> Iterator[str]:
         yield f"not modelled: {sentence}"
     if found.recommended_how and len(found.fits) > 1:
         yield f"recommended: {found.recommended_settings or 'the settings in force'} ({found.recommended_how})"
-    if any(card.estimated for card in found.fits):
+    if known and found.uses_gpu and any(card.estimated for card in found.fits):
         yield f"~ estimate: {_why_estimated(found)}"
 
 

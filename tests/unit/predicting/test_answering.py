@@ -70,7 +70,9 @@ def test_the_fullest_device_stands_for_the_program(replayer: Replayer, trace: Tr
     small = replace(device_of(training([MIB] * 4)), device=1)
     found = predicted(run_of(small, device_of(trace)), replayer)
     assert found.device == 0
-    assert found.other_devices == ((1, small.peak_allocated_bytes, small.peak_reserved_bytes),)
+    (other,) = found.other_devices
+    assert (other.device, other.peak_reserved_bytes) == (1, small.peak_reserved_bytes)
+    assert sum(held.at_peak_bytes for held in other.by_category) == small.peak_allocated_bytes
 
 
 def test_cards_come_by_memory_behind_the_one_asked_for(replayer: Replayer, trace: Trace) -> None:
@@ -125,10 +127,30 @@ def test_a_program_that_ran_out_does_not_fit_and_says_what_it_would_need(
 
 
 def test_a_program_that_uses_no_gpu_fits(replayer: Replayer) -> None:
-    found = predicted(run_of(ending="end", optimizer_steps=0), replayer)
+    found = predicted(run_of(ending="end", optimizer_steps=0, used_gpu=False), replayer)
     assert found.fits_asked
-    assert found.peak_reserved_bytes == 0
+    assert found.peak_reserved_bytes == found.device_used_bytes == 0
     assert any("no memory from any GPU" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"unrecorded": "a child used the GPU"}, "a child used the GPU"),
+        ({"ending": "error", "script_exit_code": 1, "used_gpu": False}, "failed before it used a GPU"),
+        ({"ending": "time", "optimizer_steps": 1}, "time limit came before two training steps"),
+        ({"ending": "time", "optimizer_steps": 2}, None),
+        ({"ending": "end", "script_exit_code": 3, "optimizer_steps": 0}, "failed before two training steps"),
+        ({"ending": "end", "script_exit_code": 0, "optimizer_steps": 0}, None),
+    ],
+)
+def test_what_was_not_seen_is_not_said_to_fit(
+    replayer: Replayer, trace: Trace, changes: dict[str, Any], reason: str | None
+) -> None:
+    devices = (device_of(trace),) if changes.get("used_gpu", True) else ()
+    found = predicted(run_of(*devices, **changes), replayer)
+    assert found.fits_asked is (True if reason is None else None)
+    assert (reason or "") in (found.unknown or "")
 
 
 def test_reads_that_rest_on_a_policy_are_guesses(replayer: Replayer) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hotbed.errors import UsageError
+from hotbed.errors import TorchError, UsageError
 from hotbed.gpu import find_gpu
 from hotbed.predicting.program import Program
 from hotbed.predicting.running import RunOptions, run
@@ -125,6 +125,24 @@ def test_a_syntax_error_is_shown_as_python_shows_it(runner: Runner) -> None:
 def test_exit_codes_are_kept(runner: Runner, code: str, status: int, said: str) -> None:
     found, _, printed = runner(f"import sys\nsys.exit({code})\n")
     assert (found.ending, found.script_exit_code, printed) == ("end", status, said)
+    assert (found.error.type if found.error else None) == ("SystemExit" if status else None)
+
+
+def test_a_program_that_leaves_by_os_exit_is_known_with_its_status(runner: Runner) -> None:
+    found, _, _ = runner("import os\nos._exit(4)\n")
+    assert (found.ending, found.script_exit_code, found.unrecorded) == ("end", 4, None)
+
+
+def test_a_keyboard_interrupt_of_the_programs_own_making_is_an_error(runner: Runner) -> None:
+    found, _, printed = runner("raise KeyboardInterrupt\n")
+    assert (found.ending, found.script_exit_code) == ("error", 130)
+    assert printed.splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_an_interpreter_without_torch_is_named_and_the_program_shows_nothing(runner: Runner) -> None:
+    with pytest.raises(TorchError, match="has no torch"):
+        runner("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
+    assert runner.output.readouterr() == ("", "")
 
 
 def test_the_run_ends_when_stdout_holds_the_text(runner: Runner) -> None:
@@ -179,7 +197,7 @@ def test_ctrl_c_ends_the_program_and_keeps_what_is_known(runner: Runner) -> None
 def test_a_killed_program_is_said_to_be_killed(runner: Runner) -> None:
     found, _, _ = runner("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     assert (found.ending, found.script_exit_code) == ("killed", None)
-    assert "killed" in found.not_modelled[0]
+    assert "killed" in (found.unrecorded or "")
 
 
 def test_children_and_forks_of_the_program_are_left_alone(runner: Runner) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from hotbed.predicting import CategoryBytes, GpuFit, Overhead, Prediction, Range, StepPeak
+from hotbed.predicting.prediction import DevicePeaks
 from hotbed.predicting.script_run import Read, ScriptError
 from hotbed.reporting.prediction_text import prediction_text, predictions_text
 
@@ -96,6 +97,27 @@ def test_a_failed_program_gets_no_tables() -> None:
     said = text(replace(FOUND, ending="error", error=error, script_exit_code=1))
     assert said.startswith("the program failed (ValueError: no such thing)")
     assert "RTX 4090" not in said
+
+
+def test_where_nothing_is_known_there_are_no_figures() -> None:
+    found = replace(FOUND, fits_asked=None, unknown="a child used the GPU", uses_gpu=False, trace=None)
+    said = text(found)
+    assert said.startswith("nothing is known of it: a child used the GPU")
+    assert "GiB" not in said
+    assert "next:" not in said
+
+
+def test_what_was_caught_stands_right_under_the_headline() -> None:
+    said = text(replace(FOUND, undershoots="it ran out", warnings=("it ran out", "live memory grows")))
+    assert said.splitlines()[1] == "and needs more than this: it ran out"
+    assert said.count("it ran out") == 1
+
+
+def test_each_further_gpu_has_a_line() -> None:
+    held = (CategoryBytes("parameters", 2 * GIB, 2 * GIB),)
+    said = text(replace(FOUND, other_devices=(DevicePeaks(1, 3 * GIB, 4 * GIB, held),)))
+    (line,) = [line for line in said.splitlines() if line.startswith("cuda:1")]
+    assert line.split(maxsplit=1)[1].rstrip() == "4.0 GiB  reserved; live 3.0 GiB, parameters 2.0 GiB"
 
 
 def test_several_predictions_stand_against_the_first() -> None:
