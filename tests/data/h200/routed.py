@@ -7,7 +7,7 @@ import sys
 
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 
 
 class Experts(nn.Module):
