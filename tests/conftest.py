@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ DATA = Path(__file__).parent / "data"
 def data() -> Path:
     """Folder of the shipped traces; each is described in tests/data/README.md."""
     return DATA
+
+
+def pytest_configure() -> None:
+    """A shell that runs the tests in the background has SIGINT ignored, and the programs under test would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -211,6 +211,7 @@ if __name__ == "__main__":
     for method in ("fork", "spawn", "forkserver"):
         with multiprocessing.get_context(method).Pool(1) as pool:
             print(pool.apply(work, (Item(),)))
+    sys.stdout.flush()  # or both would write what is buffered
     if os.fork() == 0:
         sys.exit(9)
     print(os.waitstatus_to_exitcode(os.wait()[1]))
