@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from hotbed.predicting.script_run import Read
 
 _BAR_WIDTH = 32
+# Reads that decide no size by themselves, unlike nonzero and the like.
+_OF_ONE_VALUE = ("item", "copy to host")
 _READS_SHOWN = 6
 _CARDS_SHOWN = 8
 _CATEGORIES_SHOWN = 3
@@ -247,6 +249,8 @@ def _remarks(found: Prediction) -> Iterator[str]:
         yield from (f"  {_guess(read)}" for read in found.guesses[:_READS_SHOWN])
         if len(found.guesses) > _READS_SHOWN:
             yield f"  and {len(found.guesses) - _READS_SHOWN} more (--json lists all)"
+        if any(read.operation not in _OF_ONE_VALUE for read in found.guesses):
+            yield "  sizes follow from some of them: the margin of a cap does not cover that; --seeds 4 shows how far they matter"
     for sentence in found.not_modelled:
         yield f"not modelled: {sentence}"
     if found.recommended_how and len(found.fits) > 1:
