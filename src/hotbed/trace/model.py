@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from hotbed.trace.recorded import Recorded
+
 
 class Action(IntEnum):
     """What happened. Values are part of the .hbt format: never renumber, only append."""
@@ -149,3 +151,5 @@ class Trace:
     """devices of the same file that also have events"""
     nvml: tuple[NvmlSample, ...] = ()
     missing: tuple[str, ...] = ()
+    recorded: Recorded | None = None
+    """what hotbed's recorder saw beside the events; None for torch's own snapshots"""
