@@ -58,7 +58,7 @@ def beginning(
     first = _first_mentions(events, order)
     ghosts = [*_freed_ghosts(events, first, divisions), *_surviving_ghosts(events, first, final)]
     ghosts.sort(key=lambda block: block.address)
-    placed = [_fill(run, ghosts) for run in _segments_before(events, final, pools)]
+    placed = [fill(run, ghosts) for run in _segments_before(events, final, pools)]
     inside = sum(block.state != "inactive" for segment in placed for block in segment.blocks)
     return Beginning(
         segments=tuple(placed),
@@ -114,14 +114,14 @@ def _segments_before(events: Events, final: Sequence[Segment], pools: Sequence[P
     for index in np.flatnonzero(np.isin(events.action, _SEGMENT_EVENTS))[::-1].tolist():
         if events.action[index] in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP):
             address = int(events.address[index])
-            _cut(runs, bases, address, address + int(events.size[index]))
+            cut(runs, bases, address, address + int(events.size[index]))
         else:
-            _put_back(runs, bases, _returned(events, index, pools))
+            put_back(runs, bases, segment_of(events, index, pools))
     return runs
 
 
-def _returned(events: Events, index: int, pools: Sequence[PoolId]) -> Segment:
-    """What event `index` gave back to the driver. Only its size tells whether it was of the large pool."""
+def segment_of(events: Events, index: int, pools: Sequence[PoolId]) -> Segment:
+    """What event `index` took from the driver or gave back. Only its size tells whether it was of the large pool."""
     size = int(events.size[index])
     expandable = bool(events.action[index] == Action.SEGMENT_UNMAP)
     pool = int(events.pool[index])
@@ -136,7 +136,7 @@ def _returned(events: Events, index: int, pools: Sequence[PoolId]) -> Segment:
     )
 
 
-def _cut(runs: list[Segment], bases: list[int], low: int, high: int) -> None:
+def cut(runs: list[Segment], bases: list[int], low: int, high: int) -> None:
     """Takes [low, high) out of the run around it; does nothing where no run covers it."""
     at = bisect.bisect_right(bases, low) - 1
     if at < 0 or runs[at].end < high:
@@ -149,8 +149,8 @@ def _cut(runs: list[Segment], bases: list[int], low: int, high: int) -> None:
     bases[at : at + 1] = [piece.address for piece in pieces]
 
 
-def _put_back(runs: list[Segment], bases: list[int], returned: Segment) -> None:
-    """Adds memory that was given back to the driver; pages join the runs of their stream and pool that they touch."""
+def put_back(runs: list[Segment], bases: list[int], returned: Segment) -> None:
+    """Adds memory from the driver; pages join the runs of their stream and pool that they touch."""
     at = bisect.bisect_left(bases, returned.address)
     first = last = at
     merged = returned
@@ -171,7 +171,7 @@ def _continues(left: Segment, right: Segment) -> bool:
     return expandable and left.end == right.address and (left.stream, left.pool) == (right.stream, right.pool)
 
 
-def _fill(run: Segment, ghosts: list[Block]) -> Segment:
+def fill(run: Segment, ghosts: list[Block]) -> Segment:
     """`run` with the blocks of `ghosts` (by address) that lie in it, and free blocks in between."""
     addresses = [ghost.address for ghost in ghosts]
     inside = ghosts[bisect.bisect_left(addresses, run.address) : bisect.bisect_left(addresses, run.end)]
