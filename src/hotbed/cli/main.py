@@ -17,6 +17,10 @@ from hotbed.errors import HotbedError
 # A verb's module, and whatever it imports, loads only when that verb is called.
 VERBS = {
     "calibrate": ("hotbed.cli.calibrate", "Measure what driver calls and a context cost on this GPU."),
+    "findings": (
+        "hotbed.cli.findings",
+        "Say what a trace shows: who holds memory, what is lost, what to change.",
+    ),
     "fit": ("hotbed.cli.fit", "Say what memory a script needs, and which GPUs have it."),
     "gpus": ("hotbed.cli.gpus", "List the GPUs that hotbed knows, and where each figure comes from."),
     "phantom": ("hotbed.cli.phantom", "Run programs on GPUs that are not there."),

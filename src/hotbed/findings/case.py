@@ -13,6 +13,7 @@ from hotbed.errors import SettingsError
 from hotbed.findings.allocations import Allocations, allocations_of
 from hotbed.findings.lines import own_frame
 from hotbed.replaying.cost import warm_up_steps
+from hotbed.replaying.releases import explain_releases
 from hotbed.replaying.steps import find_steps
 from hotbed.settings import AllocatorSettings
 from hotbed.trace.memory_map import memory_map, segments_at
@@ -92,6 +93,14 @@ class Case:
     def _begun_with(self, state: str) -> int:
         blocks = (block for segment in self.trace.initial_segments for block in segment.blocks)
         return sum(block.size_bytes for block in blocks if block.state == state)
+
+    @cached_property
+    def empty_cache_events(self) -> tuple[int, ...]:
+        """Places of the calls of empty_cache() that were carried out: as recorded, else as far as releases tell."""
+        calls = [call for call in self.recorded.calls if call.kind == "empty_cache" and not call.skipped]
+        if calls or self.trace.recorded is not None:
+            return tuple(call.event for call in calls if call.event is not None)
+        return tuple(sorted(explain_releases(self.trace).empty_cache_events))
 
     # --- lines and categories
 

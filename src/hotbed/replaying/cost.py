@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hotbed.gpu import DEFAULT_GPU, costs_for, find_gpu
 from hotbed.replaying.outcome import Cost
 
 if TYPE_CHECKING:
@@ -48,6 +50,15 @@ def driver_us(counters: Counters, costs: DriverCosts) -> float:
         + costs.mem_unmap.us(unmapped, counters.unmaps)
         + costs.mem_release.us(released, counters.releases)
     )
+
+
+def growth_us(
+    taken: int, mallocs: int, returned: int, frees: int, gpu: str | None = None
+) -> tuple[float, str]:
+    """Microseconds of `mallocs` cudaMalloc over `taken` bytes and `frees` cudaFree over `returned`, and whose costs
+    these are, in words. `gpu` is a name as the driver says it; for cards nobody measured, those of an H200."""
+    costs = costs_for(replace(find_gpu(DEFAULT_GPU), name=gpu) if gpu else find_gpu(DEFAULT_GPU))
+    return costs.cuda_malloc.us(taken, mallocs) + costs.cuda_free.us(returned, frees), costs.gpu_name
 
 
 def cost_of(end: Counters, marks: Sequence[Counters], steps: Steps, costs: DriverCosts) -> Cost:

@@ -23,6 +23,11 @@ _SMALL_REQUEST_BYTES = 1 << 20
 """requests up to this size live in the small pool. Source: kSmallSize, allocator-semantics 1.2"""
 
 
+PRIVATE_POOL = "private pool"
+OTHER_STREAM = "cached for another stream"
+WHOLE_SEGMENT = "whole cached segment, too small"
+HOLE = "hole between live blocks, too small"
+SPLIT_LIMIT = "large enough, but barred by max_split_size_mb"
 OWN_SEGMENT = "rest of the segment that was taken for this request"
 """the reason of memory that became free only by serving the request: no waste"""
 
@@ -132,18 +137,19 @@ def _unusable(segments: tuple[Segment, ...], request: PeakRequest) -> Iterator[t
         for block in segment.blocks:
             if block.state == "inactive":
                 is_rest = before == request.address
-                reason = OWN_SEGMENT if is_rest else _reason(segment, whole, block.size_bytes, request)
+                reason = OWN_SEGMENT if is_rest else why_unusable(segment, whole, block.size_bytes, request)
                 yield reason, block.size_bytes
             before = block.address
 
 
-def _reason(segment: Segment, whole: bool, size_bytes: int, request: PeakRequest) -> str:
+def why_unusable(segment: Segment, whole: bool, size_bytes: int, request: PeakRequest) -> str:
+    """Why a free block of `segment` cannot serve `request`; `whole`: it is all of the segment."""
     if segment.pool != request.pool:
-        return "private pool" if segment.pool != DEFAULT_POOL else "default pool, request in a private pool"
+        return PRIVATE_POOL if segment.pool != DEFAULT_POOL else "default pool, request in a private pool"
     if segment.stream != request.stream:
-        return "cached for another stream"
+        return OTHER_STREAM
     if segment.is_large != request.is_large:
         return "other size class (small and large requests share no segment)"
     if size_bytes < request.size_bytes:
-        return "whole cached segment, too small" if whole else "hole between live blocks, too small"
-    return "large enough, but barred by max_split_size_mb"
+        return WHOLE_SEGMENT if whole else HOLE
+    return SPLIT_LIMIT

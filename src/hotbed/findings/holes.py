@@ -1,0 +1,131 @@
+"""Free memory inside what is reserved: why a request could not use it, and which live blocks keep it from going back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hotbed.replaying.detail import PeakRequest, why_unusable
+from hotbed.trace.model import DEFAULT_POOL, NONE, Action
+
+if TYPE_CHECKING:
+    from hotbed.findings.case import Case
+    from hotbed.trace import Frame, Segment
+
+_GROWTHS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+_SMALL_SEGMENT: Final = 2 << 20
+"""what the small pool takes from the driver at a time. Source: kSmallBuffer, allocator-semantics 1.2"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Free bytes that one request could not use for one reason (replaying.detail names them)."""
+
+    reason: str
+    bytes: int
+    pieces: int
+    largest_bytes: int
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A live block, or several of one line, that keep whole segments from being returned or used in one piece.
+
+    Of the blocks in a segment the one that lives longest is to blame: without it the segment would become free.
+    """
+
+    where: Frame | None
+    blocks: int
+    block_bytes: int
+    free_bytes: int
+    """in the segments that these blocks pin"""
+    largest_hole_bytes: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The memory map when a request could not be served from what was reserved."""
+
+    place: int
+    request: int
+    """the event that asked"""
+    request_bytes: int
+    segments: tuple[Segment, ...]
+    kinds: tuple[Kind, ...]
+
+    @property
+    def free_bytes(self) -> int:
+        """Reserved, but in no block."""
+        return sum(kind.bytes for kind in self.kinds)
+
+    def bytes_of(self, reason: str) -> int:
+        """Free bytes that were of no use for `reason`."""
+        return sum(kind.bytes for kind in self.kinds if kind.reason == reason)
+
+
+def before_growth(case: Case) -> Standing | None:
+    """How things stood right before reserved memory last grew on its way to its peak; None where it never did.
+
+    Growth of the small pool, 2 MiB at a time, says little: it counts only where nothing else grew.
+    """
+    events = case.trace.events
+    grown = np.isin(events.action[: case.reserved_peak], _GROWTHS)
+    growths = np.flatnonzero(grown & (events.size[: case.reserved_peak] > _SMALL_SEGMENT))
+    growths = growths if len(growths) else np.flatnonzero(grown)
+    if not len(growths):
+        return None
+    growth = int(growths[-1])
+    asked = np.flatnonzero(np.isin(events.action[growth:], (Action.ALLOC, Action.OOM)))
+    if not len(asked):
+        return None
+    first = growth
+    while first > 0 and events.action[first - 1] == Action.SEGMENT_MAP == events.action[first]:
+        first -= 1
+    return standing(case, first, growth + int(asked[0]))
+
+
+def standing(case: Case, place: int, request: int) -> Standing:
+    """The map at `place` as event number `request`, an allocation or OOM, met it."""
+    events = case.trace.events
+    pool = int(events.pool[request])
+    wanted = PeakRequest(
+        op=NONE,
+        size_bytes=int(events.size[request]),
+        stream=int(events.stream[request]),
+        pool=DEFAULT_POOL if pool == NONE else case.trace.pools[pool],
+        address=NONE,
+    )
+    segments = case.map_at(place)
+    free: dict[str, list[int]] = {}
+    for segment in segments:
+        whole = len(segment.blocks) == 1
+        for block in segment.blocks:
+            if block.state == "inactive":
+                reason = why_unusable(segment, whole, block.size_bytes, wanted)
+                free.setdefault(reason, []).append(block.size_bytes)
+    kinds = [Kind(reason, sum(sizes), len(sizes), max(sizes)) for reason, sizes in free.items()]
+    kinds.sort(key=lambda kind: -kind.bytes)
+    return Standing(place, request, wanted.size_bytes, segments, tuple(kinds))
+
+
+def pins(case: Case, stands: Standing) -> list[Pin]:
+    """Who pins the free memory of partly used segments, line by line, most pinned bytes first."""
+    made = case.allocations
+    active = np.flatnonzero(made.active_at(stands.place))
+    number = dict(zip(made.address[active].tolist(), active.tolist(), strict=True))
+    found: dict[Frame | None, list[tuple[int, int, int]]] = {}
+    for segment in stands.segments:
+        used = [number[block.address] for block in segment.blocks if block.state != "inactive"]
+        holes = [block.size_bytes for block in segment.blocks if block.state == "inactive"]
+        if used and holes:
+            last = max(used, key=lambda index: (int(made.completed[index]), -int(made.made[index])))
+            line = case.line_of(int(made.stack[last]))
+            found.setdefault(line, []).append((int(made.size[last]), sum(holes), max(holes)))
+    return sorted((_pin(line, rows) for line, rows in found.items()), key=lambda pin: -pin.free_bytes)
+
+
+def _pin(line: Frame | None, rows: list[tuple[int, int, int]]) -> Pin:
+    sizes, free, largest = zip(*rows, strict=True)
+    return Pin(line, len(rows), sum(sizes), sum(free), max(largest))

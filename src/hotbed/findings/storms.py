@@ -1,0 +1,163 @@
+"""storm/*: memory that is still taken from the driver, step after step, when the training has settled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hotbed.findings.finding import Finding
+from hotbed.findings.wording import counted, line_words
+from hotbed.replaying.cost import growth_us
+from hotbed.trace.model import Action, Frame
+from hotbed.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from hotbed.findings.case import Case
+    from hotbed.trace.recorded import Step
+
+_ENOUGH_STEPS: Final = 4
+"""settled steps from which on a habit can be told from growth that ends"""
+_HABIT: Final = 0.5
+"""share of the settled steps that must take memory from the driver"""
+_NOTABLE_SHARE: Final = 0.01
+"""of a step's time: what hotbed.tune lets `balanced` spend"""
+_TAKEN: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+_EMPTY_CACHE: Final = "empty_cache"
+_GIVEN: Final = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
+
+
+@dataclass(frozen=True)
+class _Storm:
+    """Driver calls in the settled steps, and what they cost."""
+
+    steps: int
+    busy_steps: int
+    mallocs: int
+    taken_bytes: int
+    frees: int
+    returned_bytes: int
+    cost_us: float
+    costs_of: str
+    step_us: float | None
+    lines: tuple[Frame, ...]
+
+    @property
+    def share(self) -> float | None:
+        """Part of a step's time that the calls take; None where steps have no times."""
+        return self.cost_us / self.steps / self.step_us if self.step_us else None
+
+
+def find(case: Case) -> Iterator[Finding]:
+    """At most one finding: the storm by its cause. Emptied caches are the matter of cache/*, and left to it."""
+    steps = [
+        step for step in case.settled_steps if step.first_event is not None and step.end_event is not None
+    ]
+    if len(steps) < _ENOUGH_STEPS:
+        return
+    storm = _measure(case, steps)
+    if storm.busy_steps < _HABIT * storm.steps:
+        return
+    cause = _cause(case, steps, storm)
+    if cause == _EMPTY_CACHE:
+        return
+    heavy = storm.share is None or storm.share >= _NOTABLE_SHARE
+    yield Finding(
+        code=cause,
+        severity="problem" if heavy else "notice",
+        title=f"{storm.mallocs / storm.steps:.1f} cudaMalloc a step after the warm-up: {_TITLES[cause]}",
+        evidence=tuple(_evidence(case, storm)),
+        fix=_fix(case, cause),
+        bytes=storm.taken_bytes,
+        per_step_bytes=storm.taken_bytes // storm.steps,
+        where=storm.lines[0] if storm.lines else None,
+        others=storm.lines[1:5],
+        events=(steps[0].first_event or 0, steps[-1].end_event or 0),
+    )
+
+
+_TITLES: Final = {
+    "storm/retries": "memory is at its limit, the cache is flushed to serve requests",
+    "storm/gc-threshold": "garbage_collection_threshold returns memory that is soon needed again",
+    "storm/sizes": "sizes change, and nothing cached fits",
+}
+
+
+def _measure(case: Case, steps: list[Step]) -> _Storm:
+    events = case.trace.events
+    inside = np.zeros(len(events), bool)
+    for step in steps:
+        inside[step.first_event : step.end_event] = True
+    taken = np.isin(events.action, _TAKEN) & inside
+    given = np.isin(events.action, _GIVEN) & inside
+    busy = sum(bool(taken[step.first_event : step.end_event].any()) for step in steps)
+    mallocs, frees = int(taken.sum()), int(given.sum())
+    bytes_taken, bytes_given = int(events.size[taken].sum()), int(events.size[given].sum())
+    cost, whose = growth_us(bytes_taken, mallocs, bytes_given, frees, case.trace.device_info.name)
+    seconds = [step.seconds for step in steps if step.seconds > 0]
+    return _Storm(
+        steps=len(steps),
+        busy_steps=busy,
+        mallocs=mallocs,
+        taken_bytes=bytes_taken,
+        frees=frees,
+        returned_bytes=bytes_given,
+        cost_us=cost,
+        costs_of=whose,
+        step_us=1e6 * sum(seconds) / len(seconds) if seconds else None,
+        lines=_lines(case, np.flatnonzero(taken)),
+    )
+
+
+def _lines(case: Case, growths: npt.NDArray[np.int64]) -> tuple[Frame, ...]:
+    """The lines whose requests made memory grow, most calls first."""
+    made = np.flatnonzero(case.trace.events.action == Action.ALLOC)
+    served = np.searchsorted(made, growths)
+    requests = made[served[served < len(made)]]
+    frames = [case.line_of(stack) for stack in case.trace.events.stack[requests].tolist()]
+    return tuple(frame for frame, _ in Counter(f for f in frames if f is not None).most_common())
+
+
+def _cause(case: Case, steps: list[Step], storm: _Storm) -> str:
+    """Most of what was taken replaces what was given back before, or nothing was given back: then sizes change."""
+    if storm.returned_bytes < storm.taken_bytes / 2:
+        return "storm/sizes"
+    first, end = steps[0].first_event or 0, steps[-1].end_event or 0
+    if sum(first <= event < end for event in case.empty_cache_events) >= _HABIT * len(steps):
+        return _EMPTY_CACHE
+    return "storm/gc-threshold" if case.settings.garbage_collection_threshold else "storm/retries"
+
+
+def _evidence(case: Case, storm: _Storm) -> Iterator[str]:
+    yield (
+        f"{storm.busy_steps} of {storm.steps} settled steps took memory from the driver: {counted(storm.mallocs, 'call')}, "
+        f"{format_size(storm.taken_bytes)} in all; {counted(storm.frees, 'call')} gave {format_size(storm.returned_bytes)} back"
+    )
+    share = "" if storm.share is None else f", {100 * storm.share:.1f} % of a step"
+    yield (
+        f"modelled at {storm.cost_us / 1000 / storm.steps:.2f} ms a step{share}, by the call costs of {storm.costs_of}; "
+        "waiting for kernels that cudaFree implies comes on top"
+    )
+    if storm.lines:
+        names = ", ".join(line_words(frame.filename, frame.line) for frame in storm.lines[:3])
+        yield f"the requests that made memory grow came from {names}"
+    retries = [step.retries for step in case.settled_steps if step.retries is not None]
+    if any(retries):
+        yield f"torch counted {counted(sum(retries), 'retry', 'retries')} after flushing its cache"
+
+
+def _fix(case: Case, cause: str) -> str:
+    ask = f"hotbed tune {case.trace.source} shows what each setting would do"
+    if cause == "storm/retries":
+        return f"use less memory at the peak (smaller batch, checkpointing) so that the cache survives; {ask}"
+    if cause == "storm/gc-threshold":
+        return f"raise garbage_collection_threshold or drop it; {ask}"
+    if case.settings.expandable_segments:
+        return f"pad inputs to a few sizes, largest first; {ask}"
+    return f"pad inputs to a few sizes, or run the largest first; or expandable_segments:True; {ask}"

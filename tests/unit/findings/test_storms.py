@@ -1,0 +1,63 @@
+"""Allocation storms: driver calls in settled steps, by their cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hotbed.findings.case import Case
+from hotbed.findings.storms import find
+from hotbed.trace import Frame, load_trace
+from tests.unit.findings.traces import Program
+from tests.unit.invented import ALLOC, DONE, GROW, MIB, REQUEST, SHRINK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def job(steps: int, growing: range, *, flushed: bool = False) -> Program:
+    """Steps that each use 100 MiB; those in `growing` take it anew from the driver, `flushed`: after giving back as much."""
+    program, base = Program(), 0
+    for number in range(steps):
+        begun = len(program.events)
+        if number in growing:
+            if flushed:
+                program.add(SHRINK, base, 100 * MIB)
+            base = (number + 1) << 32
+            program.add(GROW, base, 100 * MIB)
+        program.add(ALLOC, base, 100 * MIB, line=5)
+        program.add(REQUEST, base, 100 * MIB)
+        program.add(DONE, base, 100 * MIB)
+        program.step(begun)
+    return program
+
+
+def test_growth_in_every_settled_step_is_a_storm_of_sizes() -> None:
+    (found,) = find(Case(job(8, range(8)).trace()))
+    assert (found.code, found.bytes, found.per_step_bytes) == ("storm/sizes", 600 * MIB, 100 * MIB)
+    assert found.where == Frame("main.py", 5, "main")
+    assert found.evidence[0].startswith(
+        "6 of 6 settled steps took memory from the driver: 6 calls, 600.0 MiB in all"
+    )
+
+
+def test_growth_that_ends_with_the_warm_up_is_none() -> None:
+    assert list(find(Case(job(8, range(2)).trace()))) == []
+
+
+def test_a_few_steps_tell_no_habit() -> None:
+    assert list(find(Case(job(4, range(4)).trace()))) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"), [("", "storm/retries"), ("garbage_collection_threshold:0.6", "storm/gc-threshold")]
+)
+def test_memory_that_comes_and_goes_is_a_limit_or_the_garbage_collection(settings: str, code: str) -> None:
+    program = job(8, range(1, 8), flushed=True)
+    (found,) = find(Case(program.trace(settings=settings)))
+    assert found.code == code
+
+
+def test_emptied_caches_are_left_to_the_cache_findings(data: Path) -> None:
+    assert list(find(Case(load_trace(data / "h200" / "empty_cache_loop.record.pickle.xz")))) == []
