@@ -22,7 +22,8 @@ from hotbed.units import GIB, MIB
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hotbed.predicting.script_run import DeviceRun, ScriptRun, StepMark
+    from hotbed.predicting.script_run import DeviceRun, ScriptRun
+    from hotbed.trace.marking.phases import StepMark
 
 pytestmark = pytest.mark.torch
 

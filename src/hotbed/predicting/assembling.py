@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hotbed.phantom.control import LIBRARIES
-from hotbed.predicting.blocks import Blocks
-from hotbed.predicting.categories import categories_of, filled
-from hotbed.predicting.script_run import CATEGORIES, DeviceRun, Workspace
+from hotbed.predicting.script_run import DeviceRun, Workspace
 from hotbed.trace import load_devices
-from hotbed.trace.model import NONE, DeviceInfo
-from hotbed.trace.numbering import canonical
+from hotbed.trace.marking.blocks import Blocks
+from hotbed.trace.marking.categories import categories_of, filled
+from hotbed.trace.marking.marked import marked
+from hotbed.trace.model import DeviceInfo
+from hotbed.trace.recorded import Recorded
 
 if TYPE_CHECKING:
     from hotbed.gpu import Gpu
     from hotbed.predicting.passes import Finished
-    from hotbed.predicting.script_run import StepMark
     from hotbed.trace import Trace
 
 
@@ -50,29 +48,12 @@ def _device_run(report: dict[str, Any], stats: dict[str, int], trace: Trace | No
         return DeviceRun(trace=None, steps=(), workspaces=(), **stats)
     blocks = Blocks(trace)
     workspaces = _workspaces(report, blocks)
-    steps, category = categories_of(report, blocks, [lent for lent in workspaces if lent.bytes])
-    events = trace.events
-    strings = np.full(len(events), NONE, np.int32)
-    strings[blocks.allocs] = category + len(trace.strings)
-    completed = canonical(
-        replace(
-            trace,
-            events=replace(events, step=_step_column(len(events), steps), category=strings),
-            strings=(*trace.strings, *CATEGORIES),
-            torch_version=report["torch"],
-            device_info=DeviceInfo(gpu.name, gpu.total_bytes),
-        )
-    )
+    lent = [workspace.event for workspace in workspaces if workspace.bytes]
+    stretches, category = categories_of(report, blocks, lent)
+    facts = replace(trace, torch_version=report["torch"], device_info=DeviceInfo(gpu.name, gpu.total_bytes))
+    completed = marked(facts, blocks, stretches, category, Recorded())
+    steps = tuple(stretch.mark() for stretch in stretches)
     return DeviceRun(trace=completed, steps=steps, workspaces=workspaces, **stats)
-
-
-def _step_column(events: int, steps: tuple[StepMark, ...]) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Number of the training step of each event; NONE in set-up and evaluation."""
-    column = np.full(events, NONE, np.int32)
-    training = [step for step in steps if step.phase == "train"]
-    for number, step in enumerate(training):
-        column[step.first_event : step.end_event] = number
-    return column
 
 
 def _workspaces(report: dict[str, Any], blocks: Blocks) -> tuple[Workspace, ...]:

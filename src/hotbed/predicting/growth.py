@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from hotbed.predicting.script_run import StepMark
     from hotbed.trace import Trace
+    from hotbed.trace.marking.phases import StepMark
 
 _MADE_ONCE = ("parameters", "gradients", "optimizer state", "buffers", "library workspaces")
 

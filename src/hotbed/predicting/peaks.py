@@ -10,8 +10,8 @@ import numpy as np
 
 from hotbed.predicting.lifetimes import allocations_of
 from hotbed.predicting.prediction import CategoryBytes, StepPeak
-from hotbed.predicting.script_run import CATEGORIES
 from hotbed.trace import Action
+from hotbed.trace.marking.categories import CATEGORIES
 from hotbed.trace.model import NONE
 from hotbed.trace.overview import curves
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from hotbed.predicting.script_run import StepMark
     from hotbed.trace import Trace
+    from hotbed.trace.marking.phases import StepMark
 
     Bytes = npt.NDArray[np.int64]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hotbed.predicting.script_run import failed_by_itself
 
 if TYPE_CHECKING:
-    from hotbed.predicting.script_run import Ending, Phase, Read, ScriptError
+    from hotbed.predicting.script_run import Ending, Read, ScriptError
+    from hotbed.trace.recorded import Phase
 
 SCHEMA = 1
 

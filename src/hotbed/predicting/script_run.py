@@ -8,40 +8,13 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from hotbed.gpu import Gpu
     from hotbed.trace import Trace
+    from hotbed.trace.marking.phases import StepMark
 
 Ending = Literal[
     "steps", "end", "until", "time", "host_memory", "interrupted", "error", "out_of_memory", "killed"
 ]
 """Why the run stopped: enough optimizer steps; the program's own end; its output held the --until text; a limit; Ctrl-C;
 an exception of the program; torch.OutOfMemoryError that reached the top; a signal."""
-
-Phase = Literal["setup", "train", "eval"]
-
-CATEGORIES = (
-    "parameters",
-    "gradients",
-    "optimizer state",
-    "buffers",
-    "inputs",
-    "activations",
-    "temporaries",
-    "library workspaces",
-    "other",
-)
-"""Names in Events.category; every alloc event of a fit trace has one. Rules: hotbed.recording.categories."""
-
-
-@dataclass(frozen=True)
-class StepMark:
-    """One stretch of the program on one device: set-up, an optimizer step, or forward passes without gradients.
-
-    `first_event` and `end_event` are indices into the trace's events: [first, end).
-    """
-
-    phase: Phase
-    first_event: int
-    end_event: int
-    seconds: float
 
 
 @dataclass(frozen=True)

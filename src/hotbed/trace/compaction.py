@@ -12,6 +12,7 @@ from hotbed.files import replacing
 from hotbed.trace import layout
 from hotbed.trace.columns import packed_table
 from hotbed.trace.model import NONE
+from hotbed.trace.recorded_json import recorded_json
 from hotbed.trace.tables import Tables
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def _chunks(tables: Tables, traces: Sequence[Trace]) -> Iterator[tuple[bytes, by
         yield layout.FINAL_MAP, prefix + tables.memory_map(trace.segments, stacks)
         if trace.nvml:
             yield layout.NVML, prefix + _nvml(trace)
+        if trace.recorded is not None:
+            yield layout.RECORDED, prefix + recorded_json(trace.recorded)
     yield layout.DONE, json.dumps({"events": sum(len(trace.events) for trace in traces)}).encode()
 
 

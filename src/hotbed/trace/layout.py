@@ -56,6 +56,9 @@ FINAL_MAP: Final = b"MAPE"
 INITIAL_MAP: Final = b"MAPB"
 NVML: Final = b"NVML"
 DONE: Final = b"DONE"
+RECORDED: Final = b"rcrd"
+WINDOW: Final = b"SNAP"
+SEEN: Final = b"SEEN"
 
 # Columns of each table: (name, element type, value where the column is left out), id = place counted from 1.
 # Part of the format: only append.

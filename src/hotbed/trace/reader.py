@@ -25,6 +25,7 @@ from hotbed.trace.model import (
     Trace,
 )
 from hotbed.trace.numbering import canonical
+from hotbed.trace.recorded_json import recorded_from_json
 from hotbed.trace.source import unpack_limit_bytes
 from hotbed.units import format_size
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hotbed.trace.columns import Rows
+    from hotbed.trace.recorded import Recorded
     from hotbed.trace.source import Buffer
 
 T = TypeVar("T")
@@ -51,6 +53,7 @@ class _Device:
     final: tuple[Segment, ...] = ()
     initial: tuple[Segment, ...] = ()
     nvml: list[NvmlSample] = field(default_factory=list)
+    recorded: Recorded | None = None
 
 
 @dataclass
@@ -234,6 +237,10 @@ def _nvml(recording: _Recording, payload: bytes) -> None:
     ]
 
 
+def _recorded(recording: _Recording, payload: bytes) -> None:
+    recording.device(payload).recorded = recorded_from_json(payload[layout.PREFIX.size :])
+
+
 def _final_map(recording: _Recording, payload: bytes) -> None:
     recording.device(payload).final = _map(recording, payload)
 
@@ -282,6 +289,7 @@ _HANDLERS: Final[dict[bytes, Callable[[_Recording, bytes], None]]] = {
     layout.FINAL_MAP: _final_map,
     layout.INITIAL_MAP: _initial_map,
     layout.NVML: _nvml,
+    layout.RECORDED: _recorded,
     layout.DONE: _done,
 }
 
@@ -312,6 +320,7 @@ def _trace(recording: _Recording, number: int, source: str) -> Trace:
             ),
             nvml=tuple(device.nvml),
             missing=tuple(dict.fromkeys(missing)),
+            recorded=device.recorded,
         )
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from hotbed.trace.model import Frame
+# At run time too: hotbed.trace.recorded_json reads the types of the fields.
+from hotbed.trace.model import Frame  # noqa: TC001
 
 Phase = Literal["setup", "train", "eval"]
 CallKind = Literal["empty_cache", "gc.collect", "gc"]

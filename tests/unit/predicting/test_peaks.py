@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hotbed.predicting.peaks import ROUNDING, Peaks
-from hotbed.predicting.script_run import StepMark
+from hotbed.trace.marking.phases import StepMark
 from tests.unit.invented import ALLOC, GROW, MIB, freed, trace_of
 from tests.unit.predicting.runs import with_categories
 

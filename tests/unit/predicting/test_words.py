@@ -14,7 +14,7 @@ from hotbed.predicting.margin import margin_bytes
 from hotbed.predicting.prediction import Overhead
 from hotbed.predicting.program import Program
 from hotbed.predicting.remarks import undershooting, warnings_of
-from hotbed.predicting.script_run import StepMark
+from hotbed.trace.marking.phases import StepMark
 from tests.unit.invented import ALLOC, MIB, Event, freed, trace_of, training
 from tests.unit.predicting.runs import device_of, run_of
 

@@ -15,6 +15,7 @@ from hotbed.trace import Action, Block, Events, Frame, Segment, Trace, load_devi
 from hotbed.trace.compaction import write_compact
 from hotbed.trace.model import DeviceInfo, NvmlSample
 from hotbed.trace.numbering import canonical
+from hotbed.trace.recorded import CacheCall, Gap, Holding, Recorded, Sample, Step
 from hotbed.trace.writer import TraceWriter
 
 if TYPE_CHECKING:
@@ -170,3 +171,18 @@ def test_a_failed_conversion_leaves_the_old_file(
         write_compact(path, [trace])
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_the_recorder_saw_survives(data: Path, tmp_path: Path) -> None:
+    where = Frame("train.py", 7, "main")
+    recorded = Recorded(
+        steps=(Step("train", 0, None, 7, 10, 20, allocated_bytes=5), Step("eval", 1, 7, 9, 20, 30)),
+        calls=(CacheCall("empty_cache", where, 5, 0.25, 3, None, 9, 8, 7, 6),),
+        samples=(Sample(5, 1, None, (Holding("container", "list `a`", "a", where, 1, 2, 0, (1 << 63,)),)),),
+        gaps=(Gap(3, 1, 12, 4, 5),),
+        overhead_seconds=0.5,
+        complete=False,
+    )
+    before = dataclasses.replace(load_trace(data / "h200" / "leak.record.pickle.xz"), recorded=recorded)
+    write_compact(tmp_path / "x.hbt", [before])
+    assert load_trace(tmp_path / "x.hbt").recorded == recorded

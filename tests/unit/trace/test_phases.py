@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotbed.predicting.phases import Moment, phases
+from hotbed.trace.marking.phases import Moment, phases
 
 
 def cut(text: str, *, learns: bool = True, training: int = 1) -> list[tuple[str, int, int]]:

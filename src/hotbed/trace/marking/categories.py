@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotbed.predicting.phases import Moment, phases
-from hotbed.predicting.script_run import CATEGORIES, Workspace
+from hotbed.trace.marking.counts import Counters
+from hotbed.trace.marking.phases import Moment, phases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from hotbed.predicting.blocks import Blocks
-    from hotbed.predicting.script_run import StepMark
+    from hotbed.trace.marking.blocks import Blocks
+    from hotbed.trace.marking.phases import Stretch
 
     Category = npt.NDArray[np.int8]
 
+CATEGORIES = (
+    "parameters",
+    "gradients",
+    "optimizer state",
+    "buffers",
+    "kv cache",
+    "inputs",
+    "activations",
+    "temporaries",
+    "library workspaces",
+    "other",
+)
+"""Names in Events.category; every alloc event of a recorded trace has one. Rules: docs/internals/record.md."""
+
 _MODULE_CALL = ("torch/nn/modules/module.py", "_call_impl")
 # A storage may have several roles; of these the later ones win.
-_BY_ADDRESS = ("gradients", "optimizer state", "buffers", "parameters")
+_BY_ADDRESS = ("kv cache", "gradients", "optimizer state", "buffers", "parameters")
 
 
 def moments_of(report: dict[str, Any], blocks: Blocks) -> list[Moment]:
@@ -30,15 +45,20 @@ def moments_of(report: dict[str, Any], blocks: Blocks) -> list[Moment]:
     moments = []
     for index, mark in enumerate(report["marks"]):
         positions = mark["positions"]
-        place = blocks.place(*positions[device]) if device < len(positions) else 0
-        moments.append(Moment(mark["kind"], place, mark["time_us"], index in ends))
+        counted = positions[device] if device < len(positions) else (0, 0)
+        place, in_gap = blocks.counted.place(*counted[:2])
+        counters = Counters(*counted) if len(counted) > 2 else None
+        moments.append(Moment(mark["kind"], place, mark["time_us"], index in ends, in_gap, counters))
     return moments
 
 
 def categories_of(
-    report: dict[str, Any], blocks: Blocks, workspaces: Sequence[Workspace]
-) -> tuple[tuple[StepMark, ...], Category]:
-    """The phases of one device, and for each of blocks.allocs an index into CATEGORIES."""
+    report: dict[str, Any], blocks: Blocks, workspaces: Sequence[int]
+) -> tuple[tuple[Stretch, ...], Category]:
+    """The phases of one device, and for each of blocks.allocs an index into CATEGORIES.
+
+    `workspaces`: events of allocations that were lent to libraries.
+    """
     moments = moments_of(report, blocks)
     held = _held(report, blocks, moments)
     end = Moment("end", len(blocks.trace.events), report["time_us"])
@@ -46,13 +66,15 @@ def categories_of(
     training = _training_begins(blocks, moments, held, end)
     steps = phases(moments, bool(report["optimizers"]), training, end, begun)
     category = np.full(len(blocks.allocs), CATEGORIES.index("other"), np.int8)
+    places = [moment.place for moment in moments]
     for step in steps:
-        if step.phase != "setup":
+        if step.phase != "setup" and step.end_event > step.first_event:
+            inside = moments[bisect_left(places, step.first_event) : bisect_right(places, step.end_event)]
             _fill(category, _between(blocks, step.first_event, step.end_event), "temporaries")
-            _fill(category, _activations(blocks, moments, step), "activations")
+            _fill(category, _activations(blocks, inside, step), "activations")
     _fill(category, _prepared(blocks, moments, steps), "other")
     _fill(category, filled(report, blocks), "inputs")
-    _fill(category, np.searchsorted(blocks.allocs, [w.event for w in workspaces]), "library workspaces")
+    _fill(category, np.searchsorted(blocks.allocs, workspaces), "library workspaces")
     for name in _BY_ADDRESS:
         _fill(category, held.get(name, _NOTHING), name)
     return steps, category
@@ -86,21 +108,20 @@ def _between(blocks: Blocks, first: int, end: int) -> npt.NDArray[np.int64]:
     return np.arange(*np.searchsorted(blocks.allocs, [first, end]))
 
 
-def _activations(blocks: Blocks, moments: list[Moment], step: StepMark) -> npt.NDArray[np.int64]:
+def _activations(blocks: Blocks, moments: Sequence[Moment], step: Stretch) -> npt.NDArray[np.int64]:
     """Made in a forward and alive when the backward begins that follows it."""
     found = [_NOTHING]
     first = step.first_event
     for moment in moments:
-        if step.first_event <= moment.place <= step.end_event:
-            if moment.kind == "backward":
-                made = _between(blocks, first, moment.place)
-                found.append(made[blocks.freed_at[made] >= moment.place])
-            elif moment.kind == "backward end":
-                first = moment.place
+        if moment.kind == "backward":
+            made = _between(blocks, first, moment.place)
+            found.append(made[blocks.freed_at[made] >= moment.place])
+        elif moment.kind == "backward end":
+            first = moment.place
     return np.concatenate(found)
 
 
-def _prepared(blocks: Blocks, moments: list[Moment], steps: tuple[StepMark, ...]) -> npt.NDArray[np.int64]:
+def _prepared(blocks: Blocks, moments: list[Moment], steps: tuple[Stretch, ...]) -> npt.NDArray[np.int64]:
     """Made in the first stretch after set-up, but before its first forward, and still alive in its backward."""
     first = next((step.first_event for step in steps if step.phase != "setup"), 0)
     backward = next((moment.place for moment in moments if moment.kind == "backward"), first)

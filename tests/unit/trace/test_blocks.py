@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hotbed.predicting.blocks import Blocks
+from hotbed.trace.marking.blocks import Blocks
 from hotbed.trace.model import NONE, Action, Events, Trace
 
 A, F, C = Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED

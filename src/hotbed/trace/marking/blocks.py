@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotbed.trace.marking.counts import Counted
 from hotbed.trace.model import Action
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ _CLOCKS_US = (2, 10, 50)
 class Blocks:
     """The allocations of one trace. A *place* is an index p: after the events before p, before event p."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, counted: Counted | None = None) -> None:
         self.trace = trace
+        self.counted = counted or Counted(trace.events)
         action = trace.events.action
         self.allocs: Index = np.flatnonzero(action == Action.ALLOC)
         """[m] event of each allocation, ascending"""
@@ -41,14 +43,7 @@ class Blocks:
 
     def place(self, allocations: int, frees: int) -> int:
         """The place after so many allocations and frees, completed frees included."""
-        place = 0
-        for count, events in ((allocations, self.allocs), (frees, self._freeing)):
-            if count and len(events):
-                place = max(place, int(events[min(count, len(events)) - 1]) + 1)
-        action = self.trace.events.action
-        while place < len(action) and action[place] == Action.FREE_COMPLETED:
-            place += 1
-        return place
+        return self.counted.place(allocations, frees)[0]
 
     def at(self, addresses: Sequence[int], place: int) -> Index:
         """Numbers (into `allocs`) of the blocks that were live at `place` and contain one of `addresses`."""
@@ -59,11 +54,7 @@ class Blocks:
     def place_at(self, time_us: int) -> int:
         """The place at that time, completed frees included."""
         times = np.maximum.accumulate(self.trace.events.time_us)
-        place = int(np.searchsorted(times, time_us + _CLOCKS_US[0], "right"))
-        action = self.trace.events.action
-        while place < len(action) and action[place] == Action.FREE_COMPLETED:
-            place += 1
-        return place
+        return self.counted.completed(int(np.searchsorted(times, time_us + _CLOCKS_US[0], "right")))
 
     def at_times(self, addresses: Sequence[int], times_us: Sequence[int]) -> Index:
         """For each address the number of the block that contained it at that time; -1 if none did.

@@ -2,25 +2,67 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from hotbed.predicting.script_run import StepMark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hotbed.predicting.script_run import Phase
+    from hotbed.trace.marking.counts import Counters
+    from hotbed.trace.recorded import Phase
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A mark of the recorder (hotbed.recording.following.Mark) on one device."""
+    """A mark of the recorder (hotbed.recording.following.Mark) on one device.
+
+    `in_gap`: it lies among events that were not recorded; `place` is then behind them.
+    """
 
     kind: str
     place: int
     time_us: int
     ends_round: bool = False
+    in_gap: bool = False
+    counters: Counters | None = None
+
+
+@dataclass(frozen=True)
+class StepMark:
+    """One stretch of the program on one device: set-up, an optimizer step, or forward passes without gradients.
+
+    `first_event` and `end_event` are indices into the trace's events: [first, end).
+    """
+
+    phase: Phase
+    first_event: int
+    end_event: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A StepMark, with the moments that it lies between."""
+
+    phase: Phase
+    first: Moment
+    end: Moment
+
+    @property
+    def first_event(self) -> int:
+        """Index of its first event."""
+        return self.first.place
+
+    @property
+    def end_event(self) -> int:
+        """Index behind its last event."""
+        return self.end.place
+
+    def mark(self) -> StepMark:
+        """It without the moments."""
+        seconds = max(self.end.time_us - self.first.time_us, 0) / 1e6
+        return StepMark(self.phase, self.first_event, self.end_event, seconds)
 
 
 @dataclass(frozen=True)
@@ -31,7 +73,7 @@ class _Stretch:
 
 def phases(
     moments: Sequence[Moment], learns: bool, training: Moment, end: Moment, begun: Moment
-) -> tuple[StepMark, ...]:
+) -> tuple[Stretch, ...]:
     """Stretches in order, without overlap. `training`: where set-up is over and the first step or forward begins.
 
     A program that `learns` trains, even if it ended within its first forward.
@@ -42,24 +84,27 @@ def phases(
     evaluations = _evaluations(moments, training, end)
     if not learns and not any(moment.kind in ("backward", "step") for moment in moments):
         return _without_training(evaluations or [_Stretch(training, end)], begun)
-    marks: list[StepMark] = []
-    first, phase = begun, "setup"
+    marks: list[Stretch] = []
+    first = begun
+    phase: Phase = "setup"
     stretches = _training(moments, training, end)
+    begins = [evaluation.first.place for evaluation in evaluations]
     for stretch in stretches:
         start = stretch.first
-        inside = [e for e in evaluations if start.place <= e.first.place and e.end.place <= stretch.end.place]
+        within = evaluations[bisect_left(begins, start.place) : bisect_right(begins, stretch.end.place)]
+        inside = [e for e in within if e.end.place <= stretch.end.place]
         if inside:
-            marks.append(_mark(phase, first, inside[0].first))
-            marks.append(_mark("eval", inside[0].first, inside[-1].end))
+            marks.append(Stretch(phase, first, inside[0].first))
+            marks.append(Stretch("eval", inside[0].first, inside[-1].end))
             start = inside[-1].end
         else:
-            marks.append(_mark(phase, first, start))
+            marks.append(Stretch(phase, first, start))
         first, phase = start, "train"
     last = stretches[-1].end
     after = [e for e in evaluations if e.first.place >= last.place]
-    marks.append(_mark(phase, first, after[0].first if after else last))
+    marks.append(Stretch(phase, first, after[0].first if after else last))
     if after:
-        marks.append(_mark("eval", after[0].first, after[-1].end))
+        marks.append(Stretch("eval", after[0].first, after[-1].end))
     return tuple(mark for mark in marks if mark.phase == "train" or mark.end_event > mark.first_event)
 
 
@@ -95,12 +140,7 @@ def _evaluations(moments: Sequence[Moment], training: Moment, end: Moment) -> li
     return found
 
 
-def _without_training(evaluations: list[_Stretch], begun: Moment) -> tuple[StepMark, ...]:
+def _without_training(evaluations: list[_Stretch], begun: Moment) -> tuple[Stretch, ...]:
     first, last = evaluations[0].first, evaluations[-1].end
-    marks = (_mark("setup", begun, first), _mark("eval", first, last))
+    marks = (Stretch("setup", begun, first), Stretch("eval", first, last))
     return tuple(mark for mark in marks if mark.end_event > mark.first_event)
-
-
-def _mark(phase: str, first: Moment, end: Moment) -> StepMark:
-    named: Phase = "setup" if phase == "setup" else "train" if phase == "train" else "eval"
-    return StepMark(named, first.place, end.place, max(end.time_us - first.time_us, 0) / 1e6)
