@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "memory.h"
+#include "seed.h"
 #include "stream.h"
 #include "usage.h"
 
@@ -30,27 +31,30 @@ int device_work(void *handle) {
 }
 
 /* Every way to launch a kernel ends here. */
-static int launch(void *stream) {
+static int launch(const void *function, void **arguments, void *handle) {
     usage_call(PHANTOM_KERNELS);
-    return device_work(stream);
+    int code = device_work(handle);
+    if (code == SUCCESS && !stream_of(handle)->capture)
+        seed_launched(function, arguments);
+    return code;
 }
 
 PHANTOM_API int cudaLaunchKernel(const void *function, struct size3 grid, struct size3 block, void **arguments,
                                  size_t shared, void *stream) {
-    (void)function, (void)grid, (void)block, (void)arguments, (void)shared;
-    return RUNTIME(launch(stream));
+    (void)grid, (void)block, (void)shared;
+    return RUNTIME(launch(function, arguments, stream));
 }
 
 PHANTOM_API int cudaLaunchCooperativeKernel(const void *function, struct size3 grid, struct size3 block,
                                             void **arguments, size_t shared, void *stream) {
-    (void)function, (void)grid, (void)block, (void)arguments, (void)shared;
-    return RUNTIME(launch(stream));
+    (void)grid, (void)block, (void)shared;
+    return RUNTIME(launch(function, arguments, stream));
 }
 
 PHANTOM_API int __cudaLaunchKernel(void *kernel, struct size3 grid, struct size3 block, void **arguments,
                                    size_t shared, void *stream) {
-    (void)kernel, (void)grid, (void)block, (void)arguments, (void)shared;
-    return RUNTIME(launch(stream));
+    (void)grid, (void)block, (void)shared;
+    return RUNTIME(launch(kernel, arguments, stream));
 }
 
 struct launch_attribute;
@@ -65,8 +69,7 @@ struct launch_configuration {
 
 PHANTOM_API int cudaLaunchKernelExC(const struct launch_configuration *launched, const void *function,
                                     void **arguments) {
-    (void)function, (void)arguments;
-    return RUNTIME(launched ? launch(launched->stream) : INVALID_VALUE);
+    return RUNTIME(launched ? launch(function, arguments, launched->stream) : INVALID_VALUE);
 }
 
 PHANTOM_API unsigned __cudaPushCallConfiguration(struct size3 grid, struct size3 block, size_t shared, void *stream) {
@@ -85,7 +88,7 @@ PHANTOM_API int __cudaPopCallConfiguration(struct size3 *grid, struct size3 *blo
     return SUCCESS;
 }
 
-/* Registration of the code that a library carries: nothing to keep. */
+/* Registration of the code that a library carries. Kernels are known by their stubs on the host. */
 static void *registered[4];
 
 PHANTOM_API void **__cudaRegisterFatBinary(void *binary) {
@@ -101,7 +104,12 @@ PHANTOM_API void __cudaUnregisterFatBinary(void **handle) {
     (void)handle;
 }
 
-PHANTOM_API void __cudaRegisterFunction(void) {
+PHANTOM_API void __cudaRegisterFunction(void **binary, const char *function, char *code, const char *name,
+                                        int thread_limit, void *thread, void *block, void *block_size, void *grid_size,
+                                        int *warp_size) {
+    (void)binary, (void)code, (void)thread_limit, (void)thread, (void)block, (void)block_size, (void)grid_size;
+    (void)warp_size;
+    seed_register(function, name);
 }
 
 PHANTOM_API void __cudaRegisterVar(void) {
@@ -314,17 +322,15 @@ PHANTOM_API int cuOccupancyMaxPotentialClusterSize(int *out, void *function, con
 PHANTOM_API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments,
                                void **extra) {
-    (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
-    (void)shared, (void)arguments, (void)extra;
-    return DRIVER(launch(stream));
+    (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared, (void)extra;
+    return DRIVER(launch(function, arguments, stream));
 }
 
 PHANTOM_API int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                           void *stream, void **arguments) {
-    (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
-    (void)shared, (void)arguments;
-    return DRIVER(launch(stream));
+    (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared;
+    return DRIVER(launch(function, arguments, stream));
 }
 
 struct driver_launch_configuration {
@@ -342,8 +348,8 @@ PHANTOM_API int cuOccupancyMaxActiveClusters(int *out, void *function,
 
 PHANTOM_API int cuLaunchKernelEx(const struct driver_launch_configuration *launched, void *function, void **arguments,
                                  void **extra) {
-    (void)function, (void)arguments, (void)extra;
-    return DRIVER(launched ? launch(launched->stream) : INVALID_VALUE);
+    (void)extra;
+    return DRIVER(launched ? launch(function, arguments, launched->stream) : INVALID_VALUE);
 }
 
 PHANTOM_API int cuFuncGetAttribute(int *out, int attribute, void *function) {

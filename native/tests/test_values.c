@@ -12,6 +12,8 @@ struct size3 {
 };
 int cudaLaunchKernel(const void *function, struct size3 grid, struct size3 block, void **arguments, size_t shared,
                      void *stream);
+void __cudaRegisterFunction(void **binary, const char *function, char *code, const char *name, int thread_limit,
+                            void *thread, void *block, void *block_size, void *grid_size, int *warp_size);
 int cudaMemset(void *to, int value, size_t size);
 int cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                  int direction);
@@ -74,6 +76,33 @@ static void fills_with_words_and_reads_rows(void) {
     CHECK_EQUAL(cudaFree(device), 0);
 }
 
+/* What torch's random_() launches, in both forms of its last argument; only a single number is a seed. */
+static void seeds_are_certain(void) {
+    static const char *const names[] = {
+        "distribution_elementwise_grid_stride_kernel13random_kernel_27distribution_nullary_kernelIlm_EUlimE_EEv",
+        "distribution_elementwise_grid_stride_kernel13random_kernel_27distribution_nullary_kernelIlm_EUlimE0_EEv"};
+    static const char stubs[2];
+    struct size3 one = {1, 1, 1};
+    int64_t count = 1, first = -1, second = -1, bytes;
+    char *device, written[416] = {0};
+    void *arguments[] = {&count, NULL, NULL, written};
+    CHECK_EQUAL(cudaMalloc((void **)&device, 64), 0);
+    for (int form = 0; form < 2; form++)
+        __cudaRegisterFunction(NULL, &stubs[form], NULL, names[form], -1, NULL, NULL, NULL, NULL, NULL);
+    memcpy(written, &device, sizeof device);
+    CHECK_EQUAL(cudaLaunchKernel(&stubs[0], one, one, arguments, 0, NULL), 0);
+    CHECK_EQUAL(phantom_certain((uint64_t)device, &first, 8), 1);
+    memset(written, 0, sizeof written);
+    memcpy(written + 408, &device, sizeof device);
+    CHECK_EQUAL(cudaLaunchKernel(&stubs[1], one, one, arguments, 0, NULL), 0);
+    CHECK_EQUAL(phantom_certain((uint64_t)device, &second, 8), 1);
+    CHECK(first >= 0 && second >= 0 && first != second);
+    count = 2;
+    CHECK_EQUAL(cudaLaunchKernel(&stubs[1], one, one, arguments, 0, NULL), 0);
+    CHECK_EQUAL(phantom_certain((uint64_t)device, &bytes, 8), 0);
+    CHECK_EQUAL(cudaFree(device), 0);
+}
+
 static long long read_number(const void *device, size_t size) {
     long long value = -1;
     memset(&value, 0, size);
@@ -119,6 +148,7 @@ int main(void) {
     srand(3);
     agrees_with_memory();
     fills_with_words_and_reads_rows();
+    seeds_are_certain();
     answers_in_order();
     return 0;
 }

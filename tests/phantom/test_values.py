@@ -234,6 +234,19 @@ def test_a_plain_pass_stops_only_where_a_kernel_may_have_written(on_phantom: Ser
     assert (tmp_path / "stopped-at-read").read_text().startswith("read of 72 bytes")
 
 
+def test_a_plain_pass_gives_seeds_that_the_device_draws(on_phantom: Server, tmp_path: Path) -> None:
+    program = """
+seed = torch.empty((), dtype=torch.long, device="cuda").random_()
+told["seed"], told["copy"] = seed.item(), seed.clone().item()
+layers = torch.nn.LSTM(8, 8, 2, dropout=0.5).cuda()
+layers(torch.zeros(3, 2, 8, device="cuda"))
+"""
+    told = one_pass(on_phantom, "plain", tmp_path, program).told
+    assert told["seed"] == told["copy"] > 0
+    with pytest.raises(AssertionError, match="77"):
+        one_pass(on_phantom, "plain", tmp_path, "torch.randint(9, (1,), device='cuda').item()")
+
+
 def test_the_files_of_a_pass_are_plain(on_phantom: Server, tmp_path: Path) -> None:
     learnt = one_pass(on_phantom, "learn", tmp_path, '(torch.ones(3, device="cuda") * 2).sum().item()')
     assert json.loads((tmp_path / "reads.json").read_text()) == learnt.rows
