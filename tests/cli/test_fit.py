@@ -170,7 +170,6 @@ def test_a_function_is_run_in_a_fresh_process(tmp_path: Path, monkeypatch: pytes
         (["."], 2, "a folder"),
         (["--gpu", "missing.toml", "train.py"], 2, "missing.toml"),
         (["-o", "train.py", "train.py"], 2, "exists"),
-        (["--seeds", "2", "--vary", "b=1,2", "train.py", "{b}"], 2, "--seeds"),
     ],
 )
 def test_bad_input_is_named_before_anything_runs(

@@ -32,7 +32,7 @@ class Request:
     largest: tuple[str, ...]
     vary: tuple[str, ...]
     seed: int
-    seeds: int
+    seeds: int | None
     pythons: tuple[str, ...]
     trace_out: Path | None
     write: bool
@@ -61,6 +61,7 @@ def run_options(request: Request, *, quiet: bool) -> RunOptions:
         time_limit_s=request.time_limit,
         host_limit_bytes=request.host_limit,
         seed=request.seed,
+        seeds=request.seeds,
         echo="none" if quiet else "stderr" if request.as_json else "all",
         stacks=not request.is_search,
     )
@@ -87,7 +88,6 @@ def refuse_contradictions(request: Request) -> None:
         ("--trace-out", request.trace_out),
         ("--write", request.write),
         ("--budget", request.budget),
-        ("--seeds", request.seeds > 1),
     ]
     for name, given in one_run:
         if given and (several or request.is_search):

@@ -89,4 +89,4 @@ def _predict(
         phases() as tell,
         Predictor(gpu, options, python=python, goal=request.goal_of_search, on_phase=tell) as predictor,
     ):
-        return predictor.over_seeds(program, settings, request.seeds, out)
+        return predictor.predict(program, settings, trace_out=out)

@@ -13,7 +13,7 @@ from hotbed.predicting.layouts import variants
 from hotbed.predicting.margin import margin_bytes
 from hotbed.predicting.overhead import overhead_of
 from hotbed.predicting.peaks import Peaks
-from hotbed.predicting.prediction import DevicePeaks, GpuFit, Overhead, Prediction, Range
+from hotbed.predicting.prediction import DevicePeaks, GpuFit, Overhead, Prediction, Range, SeedPeaks
 from hotbed.predicting.recommending import Advice, compared, searched
 from hotbed.predicting.remarks import undershooting, unknown_why, warnings_of
 from hotbed.predicting.script_run import failed_by_itself
@@ -21,12 +21,13 @@ from hotbed.replaying import compile_trace
 from hotbed.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hotbed.gpu import Gpu
     from hotbed.predicting.program import Program
     from hotbed.predicting.script_run import DeviceRun, ScriptRun
     from hotbed.replaying import Replayer
+    from hotbed.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,8 @@ class _Answer:
     ) -> None:
         self.program, self.run, self.question, self.failed = program, run, question, failed
         self.cards = question.cards and not failed_by_itself(run.ending, run.script_exit_code)
-        self.heaviest: DeviceRun | None = max(
-            run.devices, key=lambda one: (one.peak_reserved_bytes, one.peak_allocated_bytes), default=None
-        )
+        self.heaviest = _heaviest(run)
+        self.seeds = _seeds(run)
         trace = self.heaviest.trace if self.heaviest else None
         self.trace = trace if trace is not None and len(trace.events) else None
         self.capacity = Capacity(replayer(), self.trace) if self.trace is not None else None
@@ -84,7 +84,8 @@ class _Answer:
         reserved = heaviest.peak_reserved_bytes if heaviest else 0
         steps = peaks.steps(heaviest.steps) if peaks and heaviest else ()
         overhead = self._overhead(self.question.gpu)
-        spread = self._range(reserved)
+        layouts, over_seeds = self._range(reserved), _apart(self.seeds)
+        spread = Range(layouts.low - over_seeds, layouts.high + over_seeds)
         advice = self._advice()
         fits = self._fits(advice)
         unknown = unknown_why(first) if fits[0].fits else None
@@ -106,7 +107,7 @@ class _Answer:
             steps=steps,
             fits=fits,
             fits_asked=fits[0].fits if unknown is None else None,
-            margin_bytes=margin_bytes(reserved, spread),
+            margin_bytes=margin_bytes(reserved, layouts, over_seeds),
             recommended_settings=advice.settings if advice else None,
             guesses=tuple(read for read in run.reads if not read.known),
             reads=run.reads,
@@ -123,6 +124,7 @@ class _Answer:
             wall_seconds=run.wall_seconds + (self.failed.wall_seconds if self.failed else 0.0),
             host_peak_bytes=max(run.host_peak_bytes, self.failed.host_peak_bytes if self.failed else 0),
             passes=run.passes,
+            seeds=self.seeds,
             other_devices=self._others(),
             recommended_how=advice.how if advice else None,
             unknown=unknown,
@@ -199,8 +201,16 @@ class _Answer:
             found[0] = replace(found[0], fits=False)
         return tuple(found)
 
+    def _fuller(self) -> list[Trace]:
+        """The trace of the seed that holds most at once, if that is not the run's own: less memory never does for it."""
+        found = [device for device in map(_heaviest, self.run.further) if device is not None and device.trace]
+        most = max(found, key=lambda one: one.peak_allocated_bytes, default=None)
+        if most is None or self.heaviest is None or most.trace is None:
+            return []
+        return [most.trace] if most.peak_allocated_bytes > self.heaviest.peak_allocated_bytes else []
+
     def _judges(self, capacity: Capacity, recommended: str | None) -> list[Judge]:
-        """The heaviest device's, and those of devices that might need more than it where memory is short."""
+        """The heaviest device's, and those of devices and seeds that might need more than it where memory is short."""
         first = Judge(capacity, self.run, recommended)
         least = first.need.smallest_bytes
         others = [
@@ -210,10 +220,33 @@ class _Answer:
             and one.trace is not None
             and (least is None or one.peak_reserved_bytes > least)
         ]
+        others += self._fuller()
         return [
             first,
             *(Judge(Capacity(capacity.replayer, trace), self.run, recommended) for trace in others),
         ]
+
+
+def _heaviest(run: ScriptRun) -> DeviceRun | None:
+    return max(run.devices, key=lambda one: (one.peak_reserved_bytes, one.peak_allocated_bytes), default=None)
+
+
+def _seeds(run: ScriptRun) -> tuple[SeedPeaks, ...]:
+    """The peaks of each seed; empty where there was one."""
+    if not run.further:
+        return ()
+    found = [(one.seed, _heaviest(one)) for one in sorted((run, *run.further), key=lambda one: one.seed)]
+    return tuple(
+        SeedPeaks(seed, device.peak_allocated_bytes, device.peak_reserved_bytes)
+        for seed, device in found
+        if device
+    )
+
+
+def _apart(seeds: Sequence[SeedPeaks]) -> int:
+    """Reserved bytes between the seed that needs least and the one that needs most."""
+    peaks = [one.peak_reserved_bytes for one in seeds]
+    return max(peaks, default=0) - min(peaks, default=0)
 
 
 def _peaks_of(one: DeviceRun) -> DevicePeaks:
@@ -230,7 +263,8 @@ def _layout_words(asked: GpuFit, most_bytes: int) -> tuple[str, ...]:
     if not asked.fits or most_bytes <= asked.total_bytes:
         return ()
     return (
-        f"it fits if the card is as most are; with what is not known of it, up to {format_size(most_bytes)} would be used",
+        f"it fits as predicted; with what is not known of the card and of guessed sizes, up to {format_size(most_bytes)} "
+        "would be used",
     )
 
 

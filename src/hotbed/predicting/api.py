@@ -35,6 +35,7 @@ def fit(
     time_limit_s: float = 600.0,
     host_limit_bytes: int | None = None,
     seed: int = 0,
+    seeds: int | None = None,
     echo: Echo = "stderr",
 ) -> Prediction:
     """What memory `target` needs on `gpu`: a script, or a function without arguments, run on a phantom GPU.
@@ -42,6 +43,7 @@ def fit(
     It runs in a fresh process, never in this one, until `steps` optimizer steps, the text `until` in its output, a
     limit or its own end. `gpu` is a catalogue name, a Gpu, or a file of `hotbed calibrate`; `settings` an env string as
     in PYTORCH_CUDA_ALLOC_CONF (None: what the environment says); `python` another interpreter. `tune` searches settings.
+    Guesses are drawn with `seeds` seeds from `seed` upwards (None: 3 where sizes follow from them).
     The trace is written to `trace_out`, a new .hbt file. What the program prints goes to stderr, see `echo`.
 
     That it runs out of memory or fails is a result: see Prediction.ending. Raises UsageError for a target that no fresh
@@ -58,6 +60,7 @@ def fit(
         time_limit_s=time_limit_s,
         host_limit_bytes=host_limit_bytes,
         seed=seed,
+        seeds=seeds,
         echo=echo,
     )
     with Predictor(gpu_of(gpu), options, python=python, goal="balanced" if tune else None) as predictor:

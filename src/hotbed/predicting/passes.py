@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hotbed import phantom
 from hotbed.phantom import control
 from hotbed.predicting.forked import ForkedPasses
+from hotbed.recording.draws import named
 from hotbed.recording.limits import INTERRUPT, INTERRUPTED
 from hotbed.recording.report import REPORT, SNAPSHOT
 
@@ -51,6 +52,8 @@ class Pass:
     kept: bool
     forks: bool = False
     """whether the passes after this one may go on from its first use of CUDA, in children of its process"""
+    draw: int = 0
+    """added to the seed of guesses: see hotbed.recording.draws"""
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,15 @@ def run_pass(program: Program, gpu: Gpu, options: RunOptions, this: Pass) -> Fin
     return _finished(modes, this.folder.parent / modes[-1], process.returncode, ended)
 
 
+def finished_draw(main: Finished, draw: int) -> Finished | None:
+    """The pass that counts of a further draw, made in children of the process of `main`; None where it left nothing."""
+    folder = main.folder.parent / named("answered", draw)
+    if not (folder / REPORT).exists():
+        return None
+    report = json.loads((folder / REPORT).read_text())
+    return Finished(main.modes, folder, report["ending"], report["exit_code"], report)
+
+
 def _duplicates(options: RunOptions) -> tuple[int, int]:
     """Streams for what is shown, where the program's own are files."""
     for stream in (sys.stdout, sys.stderr):
@@ -161,6 +173,8 @@ def _job(
         "time_limit_s": options.time_limit_s,
         "host_limit_bytes": options.host_limit_bytes,
         "seed": options.seed,
+        "seeds": options.seeds,
+        "draw": this.draw,
         "stacks": options.stacks,
         "mode": this.mode,
         "values": str(this.values),

@@ -54,6 +54,15 @@ class DevicePeaks:
 
 
 @dataclass(frozen=True)
+class SeedPeaks:
+    """Peaks on the heaviest device with the guesses of one seed."""
+
+    seed: int
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+
+
+@dataclass(frozen=True)
 class Overhead:
     """Device memory that no allocator sees: context, modules and handles of the libraries that were used.
 
@@ -93,7 +102,8 @@ class Prediction:
     """The memory that a program needs, found by running it on a phantom GPU.
 
     Peaks are bytes on the heaviest device. `peak_reserved_bytes` holds for the most likely layout of the card,
-    `peak_reserved_range_bytes` over all layouts tried. `device_used_bytes` is what nvidia-smi would show for the process
+    `peak_reserved_range_bytes` over all layouts tried, and over the seeds where sizes rest on guesses: the figures are
+    then those of the seed that reserved most, and the range ends as far above it as the seeds lie apart. `device_used_bytes` is what nvidia-smi would show for the process
     at its peak: reserved memory and `overhead`. `guesses` are the reads that rest on a policy.
     """
 
@@ -130,6 +140,8 @@ class Prediction:
     wall_seconds: float
     host_peak_bytes: int
     passes: tuple[str, ...]
+    seeds: tuple[SeedPeaks, ...] = ()
+    """each seed that guesses were drawn with, where there were several"""
     other_devices: tuple[DevicePeaks, ...] = ()
     """the lighter devices"""
     recommended_how: str | None = None

@@ -13,11 +13,9 @@ from hotbed.gpu import Gpu, find_gpu
 from hotbed.gpu.calibration import load_gpu
 from hotbed.predicting.answering import Question, predict
 from hotbed.predicting.capacity import ROOMY_BYTES, roomy
-from hotbed.predicting.prediction import Range
 from hotbed.predicting.running import RunOptions, run, write_trace
 from hotbed.replaying import Replayer
 from hotbed.settings import AllocatorSettings
-from hotbed.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +85,6 @@ class Predictor:
         *,
         trace_out: Path | None = None,
         what_it_would_need: bool = True,
-        options: RunOptions | None = None,
     ) -> Prediction:
         """Runs `program` once and predicts; a second time with enough memory if it ran out and `what_it_would_need`.
 
@@ -95,47 +92,18 @@ class Predictor:
         Raises SettingsError, UsageError, TorchError, PlatformError.
         """
         begun = time.monotonic()
-        options = options or self.options
         program = _with_settings(replace(program, python=self.python), settings)
-        failed, found = None, run(program, self.gpu, options)
+        failed, found = None, run(program, self.gpu, self.options)
         if found.ending == "out_of_memory" and what_it_would_need:
             failed = found
             self._tell("out of memory: running again to see what it would need")
-            found = run(program, self.gpu, replace(options, total_bytes=ROOMY_BYTES, echo="none"))
+            found = run(program, self.gpu, replace(self.options, total_bytes=ROOMY_BYTES, echo="none"))
         self._tell("replaying under the limits of other cards")
         prediction = predict(program, found, self._question, self._replayer.result, failed)
         prediction = replace(prediction, wall_seconds=time.monotonic() - begun)
         if trace_out is not None and write_trace(found, trace_out):
             prediction = replace(prediction, trace=str(trace_out))
         return prediction
-
-    def over_seeds(
-        self, program: Program, settings: str | None, seeds: int, trace_out: Path | None = None
-    ) -> Prediction:
-        """The prediction of the seed that needs most, with a range over all `seeds`.
-
-        Only guesses depend on the seed: a program without any is run once.
-        """
-        first = self.predict(program, settings, trace_out=trace_out)
-        if seeds < 2 or not first.guesses or first.ending == "interrupted":
-            return first
-        more = [
-            replace(self.options, seed=self.options.seed + number, echo="none") for number in range(1, seeds)
-        ]
-        every = [first, *(self.predict(program, settings, options=options) for options in more)]
-        ranges = [found.peak_reserved_range_bytes for found in every]
-        spread = Range(min(one.low for one in ranges), max(one.high for one in ranges))
-        worst = max(every, key=lambda found: found.peak_reserved_bytes)
-        words = (
-            f"over {seeds} seeds the reserved peak is {format_size(spread.low)} to {format_size(spread.high)}"
-        )
-        return replace(
-            worst,
-            peak_reserved_range_bytes=spread,
-            trace=first.trace,
-            warnings=(*worst.warnings, f"{words}; the figures are those of the largest"),
-            wall_seconds=sum(found.wall_seconds for found in every),
-        )
 
 
 def _with_settings(program: Program, settings: str | None) -> Program:

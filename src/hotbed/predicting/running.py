@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Literal
 from hotbed.errors import TorchError, UsageError
 from hotbed.predicting.assembling import device_runs, host_model_bytes
 from hotbed.predicting.forked import ANSWERING, LEARNING
-from hotbed.predicting.passes import Finished, Pass, Running, run_pass, show_kept
+from hotbed.predicting.passes import Finished, Pass, Running, finished_draw, run_pass, show_kept
 from hotbed.predicting.script_run import Read, ScriptError, ScriptRun
+from hotbed.recording.draws import further_draws, named
 from hotbed.recording.report import REPORT
 from hotbed.recording.values.session import ANSWERS, STOPPED_EXIT_STATUS
 from hotbed.trace import Action
 from hotbed.trace.compaction import write_compact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from hotbed.gpu import Gpu
@@ -49,6 +50,8 @@ class RunOptions:
     time_limit_s: float = 600.0
     host_limit_bytes: int | None = None
     seed: int = 0
+    seeds: int | None = None
+    """how many seeds guesses are drawn with, from `seed` upwards; None: AUTOMATIC where sizes follow from guesses, else 1"""
     total_bytes: int | None = None
     echo: Echo = "all"
     stacks: bool = True
@@ -73,7 +76,63 @@ def run(program: Program, gpu: Gpu, options: RunOptions | None = None) -> Script
     begun = time.monotonic()
     with TemporaryDirectory(prefix="hotbed-run-") as folder:
         finished, passes = _passes(program, card, options, Path(folder))
-        return _script_run(program, card, finished, passes, time.monotonic() - begun)
+        draws = {0: finished, **dict(_further(program, card, options, finished))}
+        seconds = time.monotonic() - begun
+        return _of_the_largest(
+            [
+                _script_run(program, card, one, passes, seconds, options.seed + draw)
+                for draw, one in draws.items()
+            ]
+        )
+
+
+def _further(
+    program: Program, gpu: Gpu, options: RunOptions, first: Finished
+) -> Iterator[tuple[int, Finished]]:
+    """(what was added to the seed, the pass that counts) of each further draw that came to an end."""
+    folder = first.folder.parent
+    if first.folder != folder / "answered":
+        return
+    for draw in further_draws(options.seeds, first.folder / REPORT):
+        if len(first.modes) == 1:
+            _draw_from_scratch(program, gpu, options, folder, draw)
+        found = finished_draw(first, draw)
+        if found is not None:
+            yield draw, found
+
+
+def _draw_from_scratch(program: Program, gpu: Gpu, options: RunOptions, folder: Path, draw: int) -> None:
+    """For a program whose passes cannot go on from a checkpoint."""
+    _say(options, f"sizes rest on guesses: running it with those of seed {options.seed + draw}")
+    values = folder / named("values", draw)
+    values.mkdir()
+    for mode in ("learn", "answered"):
+        this = Pass(mode, folder / named(mode, draw), values, kept=True, draw=draw)
+        this.folder.mkdir()
+        if run_pass(program, gpu, options, this).ending == "interrupted":
+            return
+
+
+def _of_the_largest(runs: list[ScriptRun]) -> ScriptRun:
+    """The one that reserved the most on a device, with the others in `further`. One that ran out of memory needs more."""
+
+    def needs(run: ScriptRun) -> tuple[bool, int]:
+        peaks = [device.peak_reserved_bytes for device in run.devices]
+        return run.ending == "out_of_memory", max(peaks, default=0)
+
+    usual = (runs[0].ending, "out_of_memory")
+    whole = [run for run in runs if run.ending in usual]
+    largest = max(whole, key=needs)
+    odd = [
+        f"with seed {run.seed} it came to another end: {run.ending}"
+        for run in runs
+        if run.ending not in usual
+    ]
+    return replace(
+        largest,
+        not_modelled=(*largest.not_modelled, *odd),
+        further=tuple(run for run in whole if run is not largest),
+    )
 
 
 def _passes(
@@ -138,7 +197,7 @@ def _check_torch(program: Program, report: dict[str, Any]) -> None:
 
 
 def _script_run(
-    program: Program, gpu: Gpu, finished: Finished, passes: tuple[str, ...], seconds: float
+    program: Program, gpu: Gpu, finished: Finished, passes: tuple[str, ...], seconds: float, seed: int
 ) -> ScriptRun:
     report = finished.report
     devices = device_runs(finished, gpu)
@@ -160,6 +219,7 @@ def _script_run(
         wall_seconds=seconds,
         passes=passes,
         used_gpu=bool(devices) or finished.used_gpu(),
+        seed=seed,
         unrecorded=_unrecorded(finished),
     )
 

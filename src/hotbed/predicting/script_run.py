@@ -112,5 +112,9 @@ class ScriptRun:
     """the runs that it took, e.g. ("plain",) or ("plain, stopped at a read", "learn", "answered")"""
     used_gpu: bool = True
     """whether its process had a CUDA context"""
+    seed: int = 0
+    """that guessed values were drawn with"""
+    further: tuple[ScriptRun, ...] = ()
+    """the same program with other seeds, where sizes rest on guesses; this one reserved the most"""
     unrecorded: str | None = None
     """what hides the memory of all or a part of the program, in words: it left no report, a child used the GPU"""

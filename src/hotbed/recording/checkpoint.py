@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hotbed.recording.draws import SEED, further_draws, named, with_draw
 from hotbed.recording.fork_safety import native_threads, why_not
 from hotbed.recording.limits import resident_bytes
 from hotbed.recording.open_files import OpenFiles
@@ -64,8 +65,7 @@ class Checkpoint:
         self._files = OpenFiles(session.job["shown"])
         self._random = random.getstate()
         self._made_us, self._peak_bytes = time.time_ns() // 1000, resident_bytes("VmHWM")
-        # What is left of a pass comes here when its process is gone.
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _become_subreaper()
         # Children unblock them. They stay pending here, and say later that the user interrupted.
         self._signals = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITING)
 
@@ -83,8 +83,42 @@ class Checkpoint:
                 self._show_beginning()
                 learnt = Path(self._session.job["values"], ANSWERS).exists()
                 status = self._pass("answered" if learnt else "policy")
+                if status is not None and learnt and not self._draw_again():
+                    return
         if status is not None:
             _end_as(status)
+
+    def _draw_again(self) -> bool:
+        """Passes with other guesses, where sizes follow from guesses; False in their children.
+
+        Several side by side, each after a process of its own, but where they would share places in open files.
+        """
+        job = self._session.job
+        draws = further_draws(job["seeds"], self._folders / "answered" / REPORT)
+        lanes = 1 if self._files.shared else min(len(draws), len(os.sched_getaffinity(0)))
+        running: set[int] = set()
+        for draw in draws:
+            if _interrupted():
+                break
+            if len(running) >= lanes:
+                _wait_for_one_of(running)
+            self._note(f"{SEED}{job['seed'] + draw}")
+            child = _fork()
+            if child == 0:
+                return self._lane(draw)
+            running.add(child)
+        while running:
+            _wait_for_one_of(running)
+        _end_children()
+        return True
+
+    def _lane(self, draw: int) -> bool:
+        """In a process of its own: what must be learnt with these guesses, then the pass that counts."""
+        _become_subreaper()
+        for mode in ("learn", "answered"):
+            if not _interrupted() and self._pass(mode, draw) is None:
+                return False
+        os._exit(0)
 
     def _give_up(self) -> None:
         (self._session.folder / PASSES).unlink()
@@ -97,24 +131,26 @@ class Checkpoint:
             and not _interrupted()
         )
 
-    def _pass(self, mode: str) -> int | None:
-        """Runs one pass in a child. Its wait status; None in the child."""
-        self._files.put_back()
-        self._begun.append(mode)
+    def _note(self, name: str) -> None:
+        self._begun.append(name)
         note = self._session.folder / PASSES
         note.with_suffix(".part").write_text(json.dumps(self._begun))
         note.with_suffix(".part").replace(note)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
+
+    def _pass(self, mode: str, draw: int = 0) -> int | None:
+        """Runs one pass in a child. Its wait status; None in the child."""
+        self._files.put_back()
+        if not draw:
+            self._note(mode)
+        child = _fork()
         if child == 0:
-            self._become(mode)
+            self._become(mode, draw)
             return None
         status = os.waitpid(child, 0)[1]
         _end_children()
         return status
 
-    def _become(self, mode: str) -> None:
+    def _become(self, mode: str, draw: int) -> None:
         torch = self._session.torch
         signal.pthread_sigmask(signal.SIG_SETMASK, self._signals)
         # Python seeds it anew in each child.
@@ -125,14 +161,15 @@ class Checkpoint:
             # A parallel region would wait for threads that are not there.
             torch.set_num_threads(1)
             torch.set_num_threads = lambda _number: None
-        folder = self._folders / mode
+        job = with_draw({**self._session.job, "mode": mode}, draw)
+        folder = self._folders / named(mode, draw)
         folder.mkdir(exist_ok=True)
-        if mode == "learn":
+        if mode == "learn" or draw:
             self._redirect([os.open(folder / name, os.O_CREAT | os.O_WRONLY, 0o600) for name in _STREAMS])
         elif mode != "plain":
             self._redirect(self._session.job["shown"])
         waited_us = time.time_ns() // 1000 - self._made_us
-        self._session.adopt(mode, folder, waited_us=waited_us, host_peak_bytes=self._peak_bytes)
+        self._session.adopt(job, folder, waited_us=waited_us, host_peak_bytes=self._peak_bytes)
 
     def _redirect(self, targets: list[int]) -> None:
         for number, target in self._ours(targets):
@@ -151,6 +188,24 @@ class Checkpoint:
         for number, name, target in zip((1, 2), _STREAMS, targets, strict=True):
             if os.path.samestat(os.fstat(number), (self._session.folder / name).stat()):
                 yield number, target
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _become_subreaper() -> None:
+    """What is left of a pass comes here when its process is gone."""
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _wait_for_one_of(children: set[int]) -> None:
+    """Takes away the first that ends."""
+    while (ended := os.wait()[0]) not in children:
+        pass
+    children.remove(ended)
 
 
 def _flush() -> None:

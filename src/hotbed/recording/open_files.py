@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
+_STDERR = 2
+
+
 def open_numbers() -> list[int]:
     """File descriptors of this process."""
     return [int(entry.name) for entry in Path("/proc/self/fd").iterdir() if entry.exists()]
@@ -60,6 +63,11 @@ class OpenFiles:
             mode = fcntl.fcntl(number, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_APPEND)
             size = status.st_size if mode == os.O_WRONLY else None
             self._places.append(_Place(number, status.st_ino, os.lseek(number, 0, os.SEEK_CUR), size))
+
+    @property
+    def shared(self) -> bool:
+        """Whether children that run side by side would move each other's place in one of them."""
+        return any(place.number > _STDERR for place in self._places)
 
     def put_back(self) -> None:
         """Takes every file back to where it stood, and from those that are only written what was added since.

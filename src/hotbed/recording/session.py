@@ -104,16 +104,22 @@ class Session:
             return
         begin = getattr(self._ours("values"), how)
         with self._borrowed:
-            self._values = begin(job["mode"], control=self.control, folder=job["values"], seed=job["seed"])
+            self._values = begin(
+                job["mode"],
+                control=self.control,
+                folder=job["values"],
+                seed=job["seed"],
+                draw=job["draw"],
+            )
             self._values.__enter__()
 
-    def adopt(self, mode: str, folder: Path, *, waited_us: int, host_peak_bytes: int) -> None:
-        """Makes this process, a forked child, the pass `mode` that writes into `folder`.
+    def adopt(self, job: dict[str, Any], folder: Path, *, waited_us: int, host_peak_bytes: int) -> None:
+        """Makes this process, a forked child, the pass that `job` describes and that writes into `folder`.
 
         Its parent needed `host_peak_bytes` so far, and has waited for other passes since.
         """
         self._owner, self._forked = os.getpid(), True
-        self.job, self.folder = {**self.job, "mode": mode}, folder
+        self.job, self.folder = job, folder
         # Its contexts and those of its children are noted here from now on.
         os.environ[self.job["users"]] = str(folder)
         self.begun_us += waited_us

@@ -121,7 +121,7 @@ def _figures(found: Prediction) -> Table:
     table.add_column(no_wrap=True, justify="right")
     table.add_column(overflow="fold")
     spread = found.peak_reserved_range_bytes
-    between = f"{format_size(spread.low)} to {format_size(spread.high)}, by what is not known of the card"
+    between = f"{format_size(spread.low)} to {format_size(spread.high)}, by {_not_known(found)}"
     held = ", ".join(f"{what} {size / MIB:.0f}" for what, size in found.overhead.parts)
     table.add_row("peak live", format_size(found.peak_allocated_bytes), "")
     table.add_row(
@@ -249,14 +249,35 @@ def _remarks(found: Prediction) -> Iterator[str]:
         yield from (f"  {_guess(read)}" for read in found.guesses[:_READS_SHOWN])
         if len(found.guesses) > _READS_SHOWN:
             yield f"  and {len(found.guesses) - _READS_SHOWN} more (--json lists all)"
-        if any(read.operation not in _OF_ONE_VALUE for read in found.guesses):
-            yield "  sizes follow from some of them: the margin of a cap does not cover that; --seeds 4 shows how far they matter"
+        yield from _seeds(found)
     for sentence in found.not_modelled:
         yield f"not modelled: {sentence}"
     if found.recommended_how and len(found.fits) > 1:
         yield f"recommended: {found.recommended_settings or 'the settings in force'} ({found.recommended_how})"
     if known and found.uses_gpu and any(card.estimated for card in found.fits):
         yield f"~ estimate: {_why_estimated(found)}"
+
+
+def _seeds(found: Prediction) -> Iterator[str]:
+    """How far the guesses matter."""
+    peaks = [one.peak_reserved_bytes for one in found.seeds]
+    if len(set(peaks)) > 1:
+        yield (
+            f"  sizes follow from some of them: {len(peaks)} seeds reserved {format_size(min(peaks))} to "
+            f"{format_size(max(peaks))}; the figures are the largest's, and a cap's margin is wider by the difference"
+        )
+    elif peaks:
+        yield f"  {len(peaks)} seeds reserved the same"
+    elif any(read.operation not in _OF_ONE_VALUE for read in found.guesses):
+        yield "  sizes may follow from some of them: the margin of a cap does not cover that; --seeds 3 shows how far they matter"
+
+
+def _not_known(found: Prediction) -> str:
+    """What the range of reserved memory comes from."""
+    spread, peaks = found.peak_reserved_range_bytes, [one.peak_reserved_bytes for one in found.seeds]
+    apart = max(peaks, default=0) - min(peaks, default=0)
+    of_card = spread.high - spread.low > 2 * apart
+    return " and ".join(["what is not known of the card"] * of_card + ["guessed sizes"] * bool(apart))
 
 
 def _why_estimated(found: Prediction) -> str:

@@ -1,8 +1,7 @@
-"""Which runs a prediction takes: once, again with enough memory, or once for each seed. The runs are made by hand."""
+"""Which runs a prediction takes: once, or again with enough memory. The runs are made by hand."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from hotbed.errors import SettingsError
 from hotbed.gpu import find_gpu
 from hotbed.predicting import Predictor, Program, RunOptions, predictor
-from hotbed.predicting.script_run import Read, ScriptError
+from hotbed.predicting.script_run import ScriptError
 from tests.unit.invented import MIB, training
 from tests.unit.predicting.runs import device_of, run_of
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.torch
 
 PROGRAM = Program("script", "train.py")
-GUESS = Read("train.py:3", "item", 1, known=False, answer="0")
 T4 = find_gpu("t4")
 
 
@@ -66,25 +64,6 @@ def test_a_program_that_runs_out_is_run_again_with_enough(
     assert not found.fits_asked
     assert found.fits[0].smallest_bytes > 20 << 30
     assert found.error == error
-
-
-def test_seeds_are_spread_only_where_guesses_matter(monkeypatch: pytest.MonkeyPatch, t4: Predictor) -> None:
-    seen = runs(monkeypatch, lambda _: sized(100 * MIB))
-    t4.over_seeds(PROGRAM, None, 3)
-    assert len(seen) == 1
-
-
-def test_the_range_covers_every_seed_and_the_figures_are_the_largest(
-    monkeypatch: pytest.MonkeyPatch, t4: Predictor
-) -> None:
-    seen = runs(
-        monkeypatch, lambda options: replace(sized((100 + 50 * (options.seed == 1)) * MIB), reads=(GUESS,))
-    )
-    found = t4.over_seeds(PROGRAM, None, 3)
-    assert [options.seed for _, options in seen] == [0, 1, 2]
-    spread = found.peak_reserved_range_bytes
-    assert spread.high == found.peak_reserved_bytes > spread.low
-    assert any("over 3 seeds" in warning for warning in found.warnings)
 
 
 def test_settings_reach_the_program_alone(monkeypatch: pytest.MonkeyPatch, t4: Predictor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .guesses import MOST_DRAWN, NOISE, generator, guess, noise
+from .guesses import COUNTED, FROM_RANDOM, MOST_DRAWN, NOISE, RANDOM, generator, guess, noise
 from .operations import tensors_in
 from .shadows import MOST_DERIVED, content, covers, materialise, small, store
 from .torch_there import Tensor, torch
@@ -25,7 +25,8 @@ _OVERWRITES = frozenset(
 _MOVES = frozenset({"_to_copy", "copy_", "clone", "cat", "stack", "index", "index_select", "gather"})
 """Their results are elements of what they are given."""
 
-RANDOM, FROM_RANDOM = "random values", "computed from random values"
+_COUNTS = frozenset({"bincount", "cumsum", "histc", "scatter_add", "scatter_add_", "sum"})
+"""Where these make several numbers of guessed ones, e.g. the tokens of each expert, programs cut tensors by them."""
 
 _UNIFORM: dict[str, tuple[int, float]] = {
     "zeros": (-1, 0),
@@ -135,7 +136,7 @@ class Computer:
         for tensor in call.inputs:
             words = self._shadows.of(tensor).guess
             if words is not None and not any(tensor is other for other in overwritten):
-                return FROM_RANDOM if words == RANDOM and call.operation.base not in _MOVES else words
+                return _after(call, words)
         return RANDOM if call.operation.random else None
 
     def _run(self, call: Call, words: str | None) -> None:
@@ -256,3 +257,13 @@ class Computer:
             values = guessed.results[place] if place < len(guessed.results) else None
             if values is not None:
                 store(call.outs[place], shadow, values, guessed.answer)
+
+
+def _after(call: Call, words: str) -> str:
+    """The guess that the results of `call` rest on, which was given something that rests on `words`."""
+    operation = call.operation
+    results = call.outs or call.written
+    if operation.base in _COUNTS and results and results[0].numel() > 1:
+        whole = not results[0].is_floating_point() or operation.base == "histc"
+        return COUNTED if whole else words
+    return FROM_RANDOM if words == RANDOM and operation.base not in _MOVES else words

@@ -32,6 +32,10 @@ _NOISE_DEVIATION = 0.1
 
 ONE_EACH = "one element of each row is equal"
 
+RANDOM, FROM_RANDOM = "random values", "computed from random values"
+
+INDEX, COUNTED = "random index below ", "counts of guessed choices"
+
 
 class Guess(NamedTuple):
     """For each result in turn a CPU tensor, a number for all elements or None; and the guess in words."""
@@ -78,7 +82,7 @@ def _index_along(dim: int | None, tensor: Tensor) -> int:
 
 
 def _words(below: int) -> str:
-    return f"random index below {below}"
+    return f"{INDEX}{below}"
 
 
 def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str, default: Any) -> Any:

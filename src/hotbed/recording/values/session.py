@@ -81,19 +81,19 @@ def _seed_host(seed: int) -> None:
         sys.modules["numpy"].random.seed(seed % 2**32)
 
 
-def begin(mode: Mode, *, control: Phantom, folder: str, seed: int) -> Session:
+def begin(mode: Mode, *, control: Phantom, folder: str, seed: int, draw: int = 0) -> Session:
     """Prepares this process for a pass; call it after `import torch` and before the program.
 
     "plain" ends the process with STOPPED_EXIT_STATUS at the first read that is not certain. "learn" follows small
-    tensors on the CPU and writes every read into `folder`; guesses are drawn with `seed`. "answered" answers reads
-    as learnt there. Every pass seeds `random`, torch and numpy with `seed`, as a program that seeds nothing would
+    tensors on the CPU and writes every read into `folder`; guesses are drawn with `seed` + `draw`. "answered" answers
+    reads as learnt there. Every pass seeds `random`, torch and numpy with `seed`, as a program that seeds nothing would
     differ from pass to pass. Raises OSError if `folder` cannot be used.
     """
     _seed_host(seed)
-    return switch(mode, control=control, folder=folder, seed=seed)
+    return switch(mode, control=control, folder=folder, seed=seed, draw=draw)
 
 
-def switch(mode: Mode, *, control: Phantom, folder: str, seed: int) -> Session:
+def switch(mode: Mode, *, control: Phantom, folder: str, seed: int, draw: int = 0) -> Session:
     """As `begin`, in a forked child of a program that has not used the device yet; seeds nothing."""
     if mode == "plain":
         control.stop_at_uncertain_read(str(Path(folder) / STOP_NOTE))
@@ -102,7 +102,7 @@ def switch(mode: Mode, *, control: Phantom, folder: str, seed: int) -> Session:
         control.log_reads(True)
     else:
         control.answer_reads((Path(folder) / ANSWERS).read_bytes())
-    return Session(mode, control, folder, seed)
+    return Session(mode, control, folder, seed + draw)
 
 
 def _compile_nothing() -> None:
