@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from hotbed import phantom
+from tests.forking import PYTHONS, TORCH, Forks, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DATA = Path(__file__).parent / "data"
 
@@ -15,6 +24,25 @@ DATA = Path(__file__).parent / "data"
 def data() -> Path:
     """Folder of the shipped traces; each is described in tests/data/README.md."""
     return DATA
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """Processes with torch to fork from; see tests/forking.py."""
+    folder = tmp_path_factory.mktemp("forks")
+    env = phantom.environment(base={**os.environ, "PYTHONHASHSEED": "0"})
+    with ExitStack() as stack:
+        servers = [serving(folder / str(number), python, TORCH, env) for number, python in enumerate(PYTHONS)]
+        yield Forks(dict(zip(PYTHONS, map(stack.enter_context, servers), strict=True)))
+
+
+@pytest.fixture(scope="module")
+def forking(forks: Forks) -> Iterator[None]:
+    """What hotbed starts in this process is forked. With HOTBED_TEST_FRESH set all runs in new interpreters."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not os.environ.get("HOTBED_TEST_FRESH"):
+            patch.setattr(phantom, "start", forks.start)
+        yield
 
 
 def pytest_configure() -> None:

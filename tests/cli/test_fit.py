@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +10,13 @@ import pytest
 from hotbed.settings.toml import load
 
 if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.cli.conftest import Hotbed
+
+    Fit = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = pytest.mark.torch
 
@@ -31,21 +34,27 @@ for step in range(5):
 """
 
 
-def fit(folder: Path, *args: str, code: int = 0, program: str = TRAINING) -> subprocess.CompletedProcess[str]:
-    (folder / "train.py").write_text(program)
-    command = [sys.executable, "-m", "hotbed", "fit", *args]
-    env = os.environ | {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
-    env.pop("PYTORCH_CUDA_ALLOC_CONF", None)
-    result = subprocess.run(command, capture_output=True, text=True, env=env, check=False, cwd=folder)
-    assert result.returncode == code, result.stdout + result.stderr
-    return result
+@pytest.fixture(scope="module")
+def fit(hotbed_cli: Hotbed) -> Fit:
+    """Writes `program` to train.py in a folder, and runs `hotbed fit` with the arguments there."""
+
+    def run(
+        folder: Path, *args: str, code: int = 0, program: str = TRAINING, hotbed: Hotbed = hotbed_cli
+    ) -> subprocess.CompletedProcess[str]:
+        (folder / "train.py").write_text(program)
+        return hotbed("fit", *args, code=code, cwd=folder)
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, Path]:
-    """JSON of a training run, what went to stderr, and the folder."""
+def trained(
+    fit: Fit, hotbed_fresh: Hotbed, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], str, Path]:
+    """JSON of a training run in new interpreters, what went to stderr, and the folder."""
     folder = tmp_path_factory.mktemp("trained")
-    result = fit(folder, "--json", "--budget", "memory.json", "--update-budget", "train.py", "16")
+    args = ("--json", "--budget", "memory.json", "--update-budget", "train.py", "16")
+    result = fit(folder, *args, hotbed=hotbed_fresh)
     return json.loads(result.stdout), result.stderr, folder
 
 
@@ -91,7 +100,7 @@ def test_the_trace_can_be_replayed(trained: tuple[dict[str, Any], str, Path]) ->
 
 
 def test_the_report_fits_a_screen_and_a_budget_stops_what_has_grown(
-    tmp_path: Path, trained: tuple[dict[str, Any], str, Path]
+    fit: Fit, tmp_path: Path, trained: tuple[dict[str, Any], str, Path]
 ) -> None:
     """The same program with 20 MiB instead of 16, and with settings out of hotbed.toml."""
     (tmp_path / "hotbed.toml").write_text('schema = 1\n[memory]\nsettings = "expandable_segments:True"\n')
@@ -110,7 +119,7 @@ def test_the_report_fits_a_screen_and_a_budget_stops_what_has_grown(
     assert "(+25.0 %)" in result.stderr
 
 
-def test_what_does_not_fit_is_answered_with_what_it_needs(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_answered_with_what_it_needs(fit: Fit, tmp_path: Path) -> None:
     """Parameter, gradient and momentum of 6 GiB each on a T4 of 14.7 GiB; [needs] says so too."""
     result = fit(tmp_path, "--gpu", "t4", "--write", "train.py", "6144", code=1)
     verdict = next(line for line in result.stdout.splitlines() if line.startswith("does not fit"))
@@ -122,7 +131,7 @@ def test_what_does_not_fit_is_answered_with_what_it_needs(tmp_path: Path) -> Non
     assert needs.device_used_bytes > 18 << 30
 
 
-def test_a_script_that_fails_shows_its_own_error(tmp_path: Path) -> None:
+def test_a_script_that_fails_shows_its_own_error(fit: Fit, tmp_path: Path) -> None:
     raising = "import torch\nx = torch.empty(1 << 20, device='cuda')\nraise ValueError('no such thing')\n"
     result = fit(tmp_path, "train.py", program=raising, code=3)
     assert "ValueError: no such thing" in result.stderr
@@ -130,7 +139,7 @@ def test_a_script_that_fails_shows_its_own_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_largest_value_is_that_of_the_arithmetic(tmp_path: Path) -> None:
+def test_the_largest_value_is_that_of_the_arithmetic(fit: Fit, tmp_path: Path) -> None:
     """b GiB three times over beside half a GiB of overhead: 4 is the most that 14.7 GiB hold."""
     program = TRAINING.replace("int(sys.argv[1])", "1024 * int(sys.argv[1])")
     result = fit(tmp_path, "--gpu", "t4", "--max", "b=1..6", "--json", "train.py", "{b}", program=program)
@@ -173,7 +182,7 @@ def test_a_function_is_run_in_a_fresh_process(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_bad_input_is_named_before_anything_runs(
-    tmp_path: Path, args: list[str], code: int, words: str
+    fit: Fit, tmp_path: Path, args: list[str], code: int, words: str
 ) -> None:
     result = fit(tmp_path, *args, code=code)
     assert words in result.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,24 +10,36 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.cli.conftest import Hotbed
+
+    Replay = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = pytest.mark.torch
 GIB = 1 << 30
 
 
-def replay(*args: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hotbed", "replay", *map(str, args)]
-    env = os.environ | {"PYTHONIOENCODING": "utf-8", "COLUMNS": "140"}
-    result = subprocess.run(command, capture_output=True, text=True, env=env, check=False, encoding="utf-8")
-    assert result.returncode == code, result.stderr
-    assert "Traceback" not in result.stderr
-    return result
+@pytest.fixture(scope="session")
+def replay(hotbed_cli: Hotbed) -> Replay:
+    def run(*args: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+        result = hotbed_cli("replay", *args, code=code, columns=140)
+        assert "Traceback" not in result.stderr
+        return result
+
+    return run
 
 
-def one(*args: str | Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(replay(*args, "--json").stdout)
-    return found
+@pytest.fixture(scope="session")
+def one(replay: Replay) -> Callable[..., dict[str, Any]]:
+    """The JSON object of a single replay."""
+
+    def run(*args: str | Path) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(replay(*args, "--json").stdout)
+        return found
+
+    return run
 
 
 def h200(data: Path, name: str, tag: str) -> dict[str, Any]:
@@ -47,7 +58,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("name", "tag"), ROWS)
-def test_figures_are_those_of_the_card(data: Path, name: str, tag: str) -> None:
+def test_figures_are_those_of_the_card(
+    one: Callable[..., dict[str, Any]], data: Path, name: str, tag: str
+) -> None:
     row = h200(data, name, tag)
     found = one(data / "h200" / f"{name}.record.pickle.xz", "--settings", row["conf"], "--gpu", "h200")
     stats = row["stats"]
@@ -59,7 +72,7 @@ def test_figures_are_those_of_the_card(data: Path, name: str, tag: str) -> None:
     assert (found["schema"], found["settings"], found["cap_bytes"]) == (1, row["conf"], None)
 
 
-def test_running_out_of_memory_is_a_result(data: Path) -> None:
+def test_running_out_of_memory_is_a_result(one: Callable[..., dict[str, Any]], data: Path) -> None:
     found = one(data / "h200/detection.record.pickle.xz", "--cap", "15GiB")
     assert found["out_of_memory"] is True
     assert found["cap_bytes"] == 15 * GIB
@@ -71,19 +84,19 @@ def test_running_out_of_memory_is_a_result(data: Path) -> None:
     assert oom["reserved_bytes"] + oom["requested_bytes"] > 15 * GIB
 
 
-def test_memory_at_the_peak_adds_up(data: Path) -> None:
+def test_memory_at_the_peak_adds_up(one: Callable[..., dict[str, Any]], data: Path) -> None:
     found = one(data / "h200/detection.record.pickle.xz")["fragmentation"]
     unusable = sum(free["bytes"] for free in found["unusable"])
     assert found["live_requested_bytes"] + found["rounding_bytes"] + unusable == found["reserved_bytes"]
 
 
-def test_the_timeline_reaches_the_peak(data: Path) -> None:
+def test_the_timeline_reaches_the_peak(one: Callable[..., dict[str, Any]], data: Path) -> None:
     found = one(data / "h200/leak.record.pickle.xz")
     assert max(found["timeline"]["reserved_bytes"]) == found["peak_reserved_bytes"]
     assert max(found["timeline"]["requested_bytes"]) == found["peak_requested_bytes"]
 
 
-def test_a_matrix_gives_a_line_each(data: Path, tmp_path: Path) -> None:
+def test_a_matrix_gives_a_line_each(replay: Replay, data: Path, tmp_path: Path) -> None:
     rows = [
         {"settings": "", "cap_bytes": None},
         {"settings": "expandable_segments:True", "cap_bytes": 15 * GIB},
@@ -96,7 +109,7 @@ def test_a_matrix_gives_a_line_each(data: Path, tmp_path: Path) -> None:
     assert [row["out_of_memory"] for row in found] == [False, True]
 
 
-def test_settings_side_by_side(data: Path) -> None:
+def test_settings_side_by_side(replay: Replay, data: Path) -> None:
     trace = data / "h200/leak.record.pickle.xz"
     text = replay(trace, "--settings", "", "--settings", "max_split_size_mb:32").stdout
     assert "(default)" in text
@@ -104,7 +117,7 @@ def test_settings_side_by_side(data: Path) -> None:
     assert "326 MiB" in text
 
 
-def test_stream_ordered_allocation_is_an_estimate(data: Path) -> None:
+def test_stream_ordered_allocation_is_an_estimate(one: Callable[..., dict[str, Any]], data: Path) -> None:
     found = one(data / "h200/leak.record.pickle.xz", "--settings", "backend:cudaMallocAsync")
     assert found["estimate"].startswith("estimate")
     # Within the stated error of the H200's own row.
@@ -124,13 +137,15 @@ def test_stream_ordered_allocation_is_an_estimate(data: Path) -> None:
         (["--matrix", "/no/such/file"], 1, "/no/such/file"),
     ],
 )
-def test_bad_input_is_named_in_one_line(data: Path, args: list[str], code: int, words: str) -> None:
+def test_bad_input_is_named_in_one_line(
+    replay: Replay, data: Path, args: list[str], code: int, words: str
+) -> None:
     result = replay(data / "h200/leak.record.pickle.xz", *args, code=code)
     assert words in result.stderr
     assert result.stdout == ""
 
 
-def test_a_broken_matrix_line_is_named(data: Path, tmp_path: Path) -> None:
+def test_a_broken_matrix_line_is_named(replay: Replay, data: Path, tmp_path: Path) -> None:
     matrix = tmp_path / "rows.jsonl"
     matrix.write_text('{"settings": ""}\n{"settings": 3}\n')
     assert "line 2" in replay(data / "h200/leak.record.pickle.xz", "--matrix", matrix, code=2).stderr
@@ -143,13 +158,13 @@ def bare_python(tmp_path: Path) -> Path:
     return tmp_path / "bare" / "bin" / "python"
 
 
-def test_no_torch(data: Path, bare_python: Path) -> None:
+def test_no_torch(replay: Replay, data: Path, bare_python: Path) -> None:
     result = replay(data / "h200/leak.record.pickle.xz", "--torch", bare_python, code=1)
     assert "no torch" in result.stderr
     assert "pip install" in result.stderr
 
 
-def test_torch_without_cuda(data: Path, bare_python: Path) -> None:
+def test_torch_without_cuda(replay: Replay, data: Path, bare_python: Path) -> None:
     site = next(bare_python.parent.parent.glob("lib/python*/site-packages"))
     (site / "torch").mkdir()
     (site / "torch" / "__init__.py").write_text("__version__ = '2.14.1+cpu'\nclass version: cuda = None\n")
@@ -157,14 +172,14 @@ def test_torch_without_cuda(data: Path, bare_python: Path) -> None:
     assert "torch 2.14.1+cpu is built without CUDA" in result.stderr
 
 
-def test_a_matrix_that_is_no_text_is_one_clear_line(data: Path, tmp_path: Path) -> None:
+def test_a_matrix_that_is_no_text_is_one_clear_line(replay: Replay, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"\xff\xfe")
     result = replay(data / "h200" / "graphs.record.pickle.xz", "--matrix", path, code=2)
     assert f"error: {path} is not UTF-8 text" in result.stderr
 
 
-def test_a_torch_that_cannot_load_its_libraries_says_why(data: Path, tmp_path: Path) -> None:
+def test_a_torch_that_cannot_load_its_libraries_says_why(replay: Replay, data: Path, tmp_path: Path) -> None:
     """torch opens CUDA libraries by itself; without one it raises OSError, no ImportError."""
     (tmp_path / "torch.py").write_text("raise OSError('libcudnn.so.9: cannot open shared object file')")
     python = tmp_path / "python"

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +15,31 @@ from hotbed.settings.toml import load
 from hotbed.tuning.bounds import lower_bound
 
 if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.cli.conftest import Hotbed
 
     from hotbed.tuning.evaluator import Evaluator
 
-pytestmark = pytest.mark.torch
+    Tune = Callable[..., subprocess.CompletedProcess[str]]
 
-
-def tune(*args: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hotbed", "tune", *map(str, args)]
-    env = os.environ | {"PYTHONIOENCODING": "utf-8", "COLUMNS": "80"}
-    result = subprocess.run(command, capture_output=True, text=True, env=env, check=False, encoding="utf-8")
-    assert result.returncode == code, result.stderr
-    assert "Traceback" not in result.stderr
-    return result
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("forking")]
 
 
 @pytest.fixture(scope="module")
-def streams(data: Path) -> dict[str, Any]:
+def tune(hotbed_cli: Hotbed) -> Tune:
+    def run(*args: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+        result = hotbed_cli("tune", *args, code=code, columns=80)
+        assert "Traceback" not in result.stderr
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def streams(tune: Tune, data: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(tune(data / "h200/streams.record.pickle.xz", "--json").stdout)
     return found
 
@@ -84,7 +88,7 @@ def test_a_replay_confirms_the_recommendation(data: Path, streams: dict[str, Any
     assert outcome.peak_reserved_bytes == chosen["peak_reserved_bytes"]
 
 
-def test_text_says_what_to_paste_and_writes_the_file(data: Path, tmp_path: Path) -> None:
+def test_text_says_what_to_paste_and_writes_the_file(tune: Tune, data: Path, tmp_path: Path) -> None:
     file = tmp_path / "hotbed.toml"
     file.write_text("schema = 1  # ours\n")
     text = tune(data / "h200/leak.record.pickle.xz", "--write", file).stdout
@@ -95,7 +99,7 @@ def test_text_says_what_to_paste_and_writes_the_file(data: Path, tmp_path: Path)
     assert "# ours" in file.read_text()
 
 
-def test_expandable_segments_are_withheld_for_ipc(data: Path) -> None:
+def test_expandable_segments_are_withheld_for_ipc(tune: Tune, data: Path) -> None:
     found = json.loads(tune(data / "h200/streams.record.pickle.xz", "--uses", "ipc", "--json").stdout)
     assert "expandable" not in found["recommended"]["settings"]
     assert not any("expandable" in choice["settings"] for choice in found["front"])
@@ -121,7 +125,7 @@ def test_a_card_that_only_tuned_settings_fit(data: Path) -> None:
     assert found.recommended.footprint_bytes < found.total_bytes
 
 
-def test_a_card_that_nothing_fits(data: Path) -> None:
+def test_a_card_that_nothing_fits(tune: Tune, data: Path) -> None:
     result = tune(data / "h200/detection.record.pickle.xz", "--gpu", "t4", code=1)
     assert "nothing that was tried fits" in result.stderr
     assert "15.1 GiB are alive at once" in result.stderr
@@ -137,7 +141,7 @@ def test_ctrl_c_gives_the_best_so_far(data: Path) -> None:
     assert found.recommended.peak_reserved_bytes < found.default.peak_reserved_bytes
 
 
-def test_a_broken_hotbed_toml_is_named_before_the_search(data: Path, tmp_path: Path) -> None:
+def test_a_broken_hotbed_toml_is_named_before_the_search(tune: Tune, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "hotbed.toml"
     path.write_text("schema = 1\n[memroy]\n")
     result = tune(data / "h200/graphs.record.pickle.xz", "--write", path, code=1)
@@ -145,7 +149,7 @@ def test_a_broken_hotbed_toml_is_named_before_the_search(data: Path, tmp_path: P
     assert f"{path}:2: 'memroy' is no section" in result.stderr
 
 
-def test_where_to_write_is_checked_before_the_search(data: Path, tmp_path: Path) -> None:
+def test_where_to_write_is_checked_before_the_search(tune: Tune, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "no" / "hotbed.toml"
     result = tune(data / "h200/graphs.record.pickle.xz", "--json", "--write", path, code=2)
     assert f"there is no folder {path.parent}" in result.stderr
@@ -162,6 +166,6 @@ def test_where_to_write_is_checked_before_the_search(data: Path, tmp_path: Path)
         (["{leak}", "--uses", "telepathy"], 2, "telepathy"),
     ],
 )
-def test_bad_input_is_named(data: Path, args: list[str], code: int, words: str) -> None:
+def test_bad_input_is_named(tune: Tune, data: Path, args: list[str], code: int, words: str) -> None:
     leak = str(data / "h200/leak.record.pickle.xz")
     assert words in tune(*(arg.replace("{leak}", leak) for arg in args), code=code).stderr

@@ -7,14 +7,13 @@ milliseconds instead of seconds.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.forking import PYTHONS
 
 from hotbed.gpu import find_gpu
 from hotbed.phantom import control, environment, start
@@ -23,9 +22,6 @@ from hotbed.units import GIB
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Interpreters whose torch is tested: this one, and those that HOTBED_TEST_PYTHONS names, separated by colons.
-PYTHONS = [sys.executable, *filter(None, os.environ.get("HOTBED_TEST_PYTHONS", "").split(":"))]
-
 SERVER = f"""
 import ctypes, importlib.util, json, os, sys, threading, warnings
 warnings.simplefilter("ignore")
@@ -33,7 +29,7 @@ spec = importlib.util.spec_from_file_location("control", {control.__file__!r})
 control = sys.modules["control"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(control)
 phantom = control.Control()
-import torch
+import torch, torch._dynamo
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 version = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -78,6 +74,10 @@ for number, path in ((1, job["stdout"]), (2, job["stderr"])):
     os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), number)
 torch.cuda.init()
 exec(compile(job["program"], "program", "exec"))
+if not job["to_its_end"]:
+    # The end of an interpreter with torch costs more than the program.
+    sys.stderr.flush()
+    os._exit(0)
 """
 
 
@@ -108,15 +108,25 @@ class Server:
         count: int = 1,
         settings: str = "",
         env: dict[str, str] | None = None,
+        to_its_end: bool = False,
     ) -> Finished:
-        """Runs `program` on `count` GPUs of `total` bytes after torch.cuda.init(); it must succeed."""
+        """Runs `program` on `count` GPUs of `total` bytes after torch.cuda.init(); it must succeed.
+
+        With `to_its_end` its process ends as an interpreter does.
+        """
         gpu = replace(find_gpu("h200"), total_bytes=total, nvml_total_bytes=None)
         phantom_env = environment(gpu, count=count)
         wanted = {key: value for key, value in phantom_env.items() if key.startswith("HOTBED_")}
         wanted |= {"PYTORCH_CUDA_ALLOC_CONF": settings, **(env or {})}
         self.programs += 1
         out, err = self.folder / f"{self.programs}.out", self.folder / f"{self.programs}.err"
-        job = {"program": program, "env": wanted, "stdout": str(out), "stderr": str(err)}
+        job = {
+            "program": program,
+            "env": wanted,
+            "to_its_end": to_its_end,
+            "stdout": str(out),
+            "stderr": str(err),
+        }
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps(job) + "\n")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conftest import Server
     from hotbed.predicting.script_run import ScriptRun
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("forking")]
 
 PYTHONS = [sys.executable, *filter(None, os.environ.get("HOTBED_TEST_PYTHONS", "").split(":"))]
 THREE = ("plain, stopped at a read", "learn", "answered")

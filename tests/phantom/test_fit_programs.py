@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hotbed.predicting.script_run import DeviceRun, ScriptRun
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("forking")]
 
 TORCH = "import torch\nfrom torch import nn\n"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hotbed.predicting.script_run import DeviceRun, ScriptRun
     from hotbed.trace.marking.phases import StepMark
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("forking")]
 
 PYTHONS = [sys.executable, *filter(None, os.environ.get("HOTBED_TEST_PYTHONS", "").split(":"))]
 

@@ -28,7 +28,8 @@ answer(codes=codes, last=cuda.cudaGetLastError(), then=cuda.cudaGetLastError(), 
 
 
 def test_an_unmodelled_entry_point_fails_and_is_named_at_exit(on_phantom: Server) -> None:
-    result = on_phantom("""
+    result = on_phantom(
+        """
 x = torch.ones(10, device="cuda")
 try:
     x.untyped_storage()._share_cuda_()
@@ -36,20 +37,25 @@ try:
 except RuntimeError as error:
     message = str(error)
 answer(message=message, called=phantom.unmodelled())
-""")
+""",
+        to_its_end=True,
+    )
     assert "operation not supported" in result.message
     assert result.called == ["cudaIpcGetMemHandle"]
     assert "hotbed phantom: not modelled, called by this program: cudaIpcGetMemHandle\n" in result.stderr
 
 
 def test_a_program_that_calls_nothing_unmodelled_ends_in_silence(on_phantom: Server) -> None:
-    result = on_phantom("""
+    result = on_phantom(
+        """
 x = torch.randn(1000, device="cuda")
 y = (x * 2 + 1).to(torch.float16).cpu()
 z = torch.zeros(10, device="cuda").copy_(torch.ones(10)).clone()
 s = torch.sort(x)[0].sum().item()
 answer(called=phantom.unmodelled(), zeros=float(y.abs().sum()))
-""")
+""",
+        to_its_end=True,
+    )
     assert result.called == []
     assert "hotbed phantom" not in result.stderr
     assert result.zeros == 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conftest import Server
     from hotbed.trace import Trace
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("forking")]
 
 TOTAL = 24 * GIB
 EXPANDABLE, SPLIT, ROUND = "expandable_segments:True", "max_split_size_mb:64", "roundup_power2_divisions:4"
@@ -75,8 +75,6 @@ if RECORD:
     torch.cuda.memory._dump_snapshot(RECORD)
 stats = {key: value - before.get(key, 0) for key, value in torch.cuda.memory_stats().items()}
 answer(failed=failed, stats=stats)
-# No interpreter shutdown: freeing a torch process costs more than the program.
-os._exit(0)
 """
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hotbed.predicting.script_run import ScriptRun
     from hotbed.trace import Trace
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("forking")]
 
 MIB = 1 << 20
 H200 = find_gpu("h200")

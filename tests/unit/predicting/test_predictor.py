@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hotbed.gpu import Gpu
     from hotbed.predicting.script_run import ScriptRun
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("forking")]
 
 PROGRAM = Program("script", "train.py")
 T4 = find_gpu("t4")
