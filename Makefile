@@ -18,6 +18,8 @@ DEMO := tests/data/h200/detection.record.pickle.xz
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 export HOTBED_PYTHON := $(abspath $(BIN))/python
+# Tests start hundreds of processes: none of them should compile hotbed anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 symbols fit-programs exactness device-bundle clean
 
@@ -79,8 +81,8 @@ aarch64:  ## the same wheel for aarch64, compiled here
 symbols: setup  ## what the phantom lacks of published torch wheels; downloads gigabytes, installs nothing
 	$(BIN)/python tools/symbols.py 2.6.0 2.9.1 2.14.1 newest
 
-fit-programs: setup  ## fit where it takes long: torch.compile, a C++ extension, many passes and runs
-	$(PYTEST) -m slow tests/phantom/test_fit_programs.py tests/phantom/test_checkpoint.py tests/cli/test_fit.py
+fit-programs: setup  ## fit where it takes long, in new interpreters: torch.compile, a C++ extension, many passes
+	HOTBED_TEST_FRESH=1 $(PYTEST) -m slow tests/phantom/test_fit_programs.py tests/phantom/test_checkpoint.py tests/cli/test_fit.py
 
 exactness: setup  ## replay against everything measured on the H200: the table of docs/accuracy
 	$(BIN)/python benchmarks/exactness.py

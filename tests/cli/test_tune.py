@@ -100,7 +100,8 @@ def test_text_says_what_to_paste_and_writes_the_file(tune: Tune, data: Path, tmp
 
 
 def test_expandable_segments_are_withheld_for_ipc(tune: Tune, data: Path) -> None:
-    found = json.loads(tune(data / "h200/streams.record.pickle.xz", "--uses", "ipc", "--json").stdout)
+    found = json.loads(tune(data / "h200/leak.record.pickle.xz", "--uses", "ipc", "--json").stdout)
+    # Without --uses it is on the front of this trace.
     assert "expandable" not in found["recommended"]["settings"]
     assert not any("expandable" in choice["settings"] for choice in found["front"])
 
