@@ -54,3 +54,20 @@ def test_files_that_are_no_traces_are_refused_in_words(tmp_path: Path, text: str
     path.write_text(text)
     result = CliRunner().invoke(command, [str(path)], standalone_mode=False)
     assert type(result.exception).__name__ == "TraceError"
+
+
+OOM = "CUDA out of memory. Tried to allocate 2.87 GiB (GPU 1; 14.76 GiB total capacity; 8.77 GiB already allocated; 19.75 MiB free; 13.71 GiB reserved in total by PyTorch)"  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [["--oom", OOM], ["--oom", "-"]])
+def test_an_error_message_is_explained(arguments: list[str]) -> None:
+    result = CliRunner().invoke(command, [*arguments, "--json"], input=OOM, standalone_mode=False)
+    assert result.return_value == 1
+    (finding,) = json.loads(result.output)["findings"]
+    assert (finding["code"], finding["device"]) == ("oom/fragmentation", 1)
+
+
+@pytest.mark.parametrize("arguments", [[], ["x.pickle", "--oom", OOM]])
+def test_a_trace_or_a_message_not_both(arguments: list[str]) -> None:
+    result = CliRunner().invoke(command, arguments, standalone_mode=False)
+    assert isinstance(result.exception, UsageError)

@@ -13,6 +13,7 @@ from hotbed.trace.model import DEFAULT_POOL, NONE, Action
 if TYPE_CHECKING:
     from hotbed.findings.case import Case
     from hotbed.trace import Frame, Segment
+    from hotbed.trace.model import PoolId
 
 _GROWTHS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 _SMALL_SEGMENT: Final = 2 << 20
@@ -52,6 +53,8 @@ class Standing:
     request: int
     """the event that asked"""
     request_bytes: int
+    stream: int
+    pool: PoolId
     segments: tuple[Segment, ...]
     kinds: tuple[Kind, ...]
 
@@ -107,7 +110,7 @@ def standing(case: Case, place: int, request: int) -> Standing:
                 free.setdefault(reason, []).append(block.size_bytes)
     kinds = [Kind(reason, sum(sizes), len(sizes), max(sizes)) for reason, sizes in free.items()]
     kinds.sort(key=lambda kind: -kind.bytes)
-    return Standing(place, request, wanted.size_bytes, segments, tuple(kinds))
+    return Standing(place, request, wanted.size_bytes, wanted.stream, wanted.pool, segments, tuple(kinds))
 
 
 def pins(case: Case, stands: Standing) -> list[Pin]:

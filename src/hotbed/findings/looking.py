@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hotbed.errors import UsageError
-from hotbed.findings import composition, fragmentation, storms
+from hotbed.findings import composition, fragmentation, oom, storms
 from hotbed.findings.case import Case
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hotbed.trace import Trace
 
 RULES: Final[tuple[tuple[str, Callable[[Case], Iterator[Finding]]], ...]] = (
+    ("oom", oom.find),
     ("peak", composition.find),
     ("fragmentation", fragmentation.find),
     ("storm", storms.find),

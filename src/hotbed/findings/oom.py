@@ -1,0 +1,242 @@
+"""oom/*: why each out-of-memory of a trace happened, from the memory map at that moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hotbed.findings.finding import Finding
+from hotbed.findings.holes import pins, standing
+from hotbed.findings.oom_text import read_message, situation
+from hotbed.findings.wording import counted, event_words, line_words, listed
+from hotbed.trace.model import Action, Frame
+from hotbed.trace.verdict import Situation, from_driver, judge
+from hotbed.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hotbed.findings.case import Case, Share
+    from hotbed.findings.holes import Standing
+    from hotbed.trace import Segment
+    from hotbed.trace.model import Block
+    from hotbed.trace.recorded import Failure
+    from hotbed.trace.verdict import Verdict
+
+_LOOKED_AT: Final = 4
+"""A program that catches the error may run into it thousands of times: the last ones tell."""
+_LINES: Final = 3
+
+
+def find(case: Case) -> Iterator[Finding]:
+    """One finding for each cause and line, for the last few failures."""
+    events = np.flatnonzero(case.trace.events.action == Action.OOM).tolist()
+    found: dict[tuple[str, Frame | None], Finding] = {}
+    for event in events[-_LOOKED_AT:]:
+        finding = _at(case, event, _failure_at(case, event))
+        found[finding.code, finding.where] = finding
+    if not events:
+        for failure in case.recorded.failures[-_LOOKED_AT:]:
+            finding = _untraced(failure)
+            found[finding.code, finding.where] = finding
+    more = max(len(events), len(case.recorded.failures))
+    for finding in found.values():
+        counts = (f"the trace has {counted(more, 'failure')} in all",) if more > 1 else ()
+        yield replace(finding, evidence=(*finding.evidence, *counts))
+
+
+def _at(case: Case, event: int, failure: Failure | None) -> Finding:
+    stands = standing(case, event, event)
+    facts = _facts(case, stands, failure)
+    verdict = judge(facts)
+    where = (failure.where if failure is not None else None) or case.line_of(
+        int(case.trace.events.stack[event])
+    )
+    lines, words = _culprits(case, stands, verdict)
+    return Finding(
+        code=verdict.code,
+        severity="problem",
+        title=verdict.title,
+        evidence=(f"{event_words(case, event)}: {verdict.sums[0]}", *verdict.sums[1:], *words),
+        fix=_fix(case, verdict),
+        bytes=verdict.missing_bytes,
+        where=where,
+        others=tuple(line for line in lines if line != where)[:_LINES],
+        events=(event, event + 1),
+    )
+
+
+def _failure_at(case: Case, event: int) -> Failure | None:
+    """What the recorder wrote down about the failure at `event`: it sees the error a little later than the allocator."""
+    later = [
+        failure for failure in case.recorded.failures if failure.event is not None and failure.event >= event
+    ]
+    return min(later, key=lambda failure: failure.event or 0, default=None)
+
+
+def _untraced(failure: Failure) -> Finding:
+    """A failure whose event lies in a gap, or in a trace without events: the recorder's figures alone."""
+    said = situation(read_message(failure.message)) if failure.message else Situation()
+    verdict = judge(_with_failure(said, failure))
+    return Finding(
+        code=verdict.code,
+        severity="problem",
+        title=verdict.title,
+        evidence=verdict.sums,
+        fix=verdict.fix,
+        bytes=verdict.missing_bytes,
+        where=failure.where,
+    )
+
+
+def _with_failure(facts: Situation, failure: Failure) -> Situation:
+    known: dict[str, Any] = {
+        name: value
+        for name, value in (
+            ("requested_bytes", failure.requested_bytes),
+            ("allocated_bytes", failure.allocated_bytes),
+            ("reserved_bytes", failure.reserved_bytes),
+            ("free_bytes", failure.free_bytes),
+            ("total_bytes", failure.total_bytes),
+            ("process_bytes", failure.process_bytes),
+            ("others_bytes", failure.others_bytes),
+            ("limit_bytes", failure.limit_bytes),
+        )
+        if value is not None
+    }
+    return replace(facts, **known)
+
+
+def _facts(case: Case, stands: Standing, failure: Failure | None) -> Situation:
+    """The situation at an OOM event; what the allocator's map says wins over what the recorder saw a little later."""
+    event, events = stands.request, case.trace.events
+    facts = Situation(total_bytes=case.trace.device_info.total_bytes)
+    if failure is not None:
+        facts = _with_failure(facts, failure)
+    process, others = _by_nvml(case, int(events.time_us[event]))
+    blocks = [(segment, block) for segment in stands.segments for block in segment.blocks]
+    reserved = sum(segment.size_bytes for segment in stands.segments)
+    pool, stream = stands.pool, stands.stream
+    facts = replace(
+        facts,
+        requested_bytes=stands.request_bytes,
+        allocated_bytes=sum(block.size_bytes for _, block in blocks if block.state == "active_allocated"),
+        reserved_bytes=reserved,
+        free_bytes=int(events.address[event]),
+        process_bytes=process if facts.process_bytes is None else facts.process_bytes,
+        others_bytes=others if facts.others_bytes is None else facts.others_bytes,
+        pending_bytes=sum(block.size_bytes for _, block in blocks if _is_pending(block)),
+        private_free_bytes=sum(b.size_bytes for s, b in blocks if _is_free(b) and s.pool != pool),
+        stream_free_bytes=sum(
+            b.size_bytes for s, b in blocks if _is_free(b) and s.pool == pool and s.stream != stream
+        ),
+        largest_hole_bytes=max(
+            (b.size_bytes for s, b in blocks if _is_free(b) and (s.pool, s.stream) == (pool, stream)),
+            default=0,
+        ),
+    )
+    facts = replace(facts, limit_bytes=_limit(case, facts))
+    gap = from_driver(stands.request_bytes) - (facts.room_bytes or 0)
+    return replace(
+        facts,
+        pending_suffices=_would_serve(
+            stands, gap, lambda segment, block: _is_free(block) or _is_pending(block)
+        )
+        and bool(facts.pending_bytes),
+        private_suffices=_private_serves(stands, gap),
+    )
+
+
+def _is_free(block: Block) -> bool:
+    return block.state == "inactive"
+
+
+def _is_pending(block: Block) -> bool:
+    return block.state == "active_pending_free"
+
+
+def _would_serve(stands: Standing, gap: int, counts: Callable[[Segment, Block], bool]) -> bool:
+    """Whether the request could have been served had all blocks that `counts` names been free: from one run of them in
+    its own pool and stream, or by giving whole segments back to the driver."""
+    returned = 0
+    for segment in stands.segments:
+        longest = run = 0
+        for block in segment.blocks:
+            run = run + block.size_bytes if counts(segment, block) else 0
+            longest = max(longest, run)
+        if (segment.pool, segment.stream) == (stands.pool, stands.stream) and longest >= stands.request_bytes:
+            return True
+        returned += segment.size_bytes if longest == segment.size_bytes and segment.pool == stands.pool else 0
+    return returned >= gap
+
+
+def _private_serves(stands: Standing, gap: int) -> bool:
+    """Whether what is free in other pools would have served the request there, or given back to the driver."""
+    others = [segment for segment in stands.segments if segment.pool != stands.pool]
+    holes = [block.size_bytes for segment in others for block in segment.blocks if _is_free(block)]
+    whole = sum(segment.size_bytes for segment in others if all(map(_is_free, segment.blocks)))
+    return max(holes, default=0) >= stands.request_bytes or (whole > 0 and whole >= gap)
+
+
+def _by_nvml(case: Case, time_us: int) -> tuple[int | None, int | None]:
+    """Bytes of this process and of others by the last NVML sample before `time_us`."""
+    before = [
+        sample for sample in case.trace.nvml if sample.time_us <= time_us and sample.process_bytes is not None
+    ]
+    if not before or before[-1].process_bytes is None:
+        return None, None
+    last = before[-1]
+    mine = before[-1].process_bytes
+    return mine, max(last.used_bytes - mine, 0)
+
+
+def _limit(case: Case, facts: Situation) -> int | None:
+    """The cap in force: as recorded, by the settings, or, where the device had room, the least that explains the refusal."""
+    if facts.limit_bytes is not None:
+        return facts.limit_bytes
+    fraction = case.settings.per_process_memory_fraction
+    if fraction is not None and facts.total_bytes is not None:
+        return int(fraction * facts.total_bytes)
+    wanted, free = from_driver(facts.requested_bytes or 0), facts.free_bytes or 0
+    return (facts.reserved_bytes or 0) + wanted - 1 if free >= wanted else None
+
+
+def _culprits(case: Case, stands: Standing, verdict: Verdict) -> tuple[list[Frame], list[str]]:
+    """Lines that are behind the cause, most important first, and a sentence on them."""
+    made, place = case.allocations, stands.place
+    if verdict.code == "oom/fragmentation":
+        blamed = pins(case, stands)[:_LINES]
+        words = [
+            f"{counted(pin.blocks, 'block')} of {_name(pin.where)} ({format_size(pin.block_bytes)}) in the way of "
+            f"{format_size(pin.free_bytes)} free"
+            for pin in blamed
+        ]
+        return [pin.where for pin in blamed if pin.where is not None], words
+    if verdict.code == "oom/pending-free":
+        chosen, what = made.active_at(place) & ~made.live_at(place), "waiting for other streams"
+    else:
+        chosen, what = made.live_at(place), "in use"
+    shares = case.by_line(chosen)[:_LINES]
+    lines = [share.of for share in shares if isinstance(share.of, Frame)]
+    return lines, [f"{what}: {listed([_share(share) for share in shares])}"] if lines else []
+
+
+def _share(share: Share) -> str:
+    where = share.of if isinstance(share.of, Frame) else None
+    return f"{format_size(share.bytes)} of {_name(where)} ({counted(share.allocations, 'block')})"
+
+
+def _name(where: Frame | None) -> str:
+    return line_words(where.filename, where.line) if where is not None else "a line that was not recorded"
+
+
+def _fix(case: Case, verdict: Verdict) -> str:
+    """The verdict's advice, less what is in force already."""
+    if verdict.code == "oom/fragmentation" and case.settings.expandable_segments:
+        return (
+            "expandable segments are on already: allocate what stays before what goes, or free the blocks that are in the "
+            f"way; hotbed tune {case.trace.source} tries other settings"
+        )
+    return verdict.fix.replace("`hotbed tune` for this job", f"hotbed tune {case.trace.source}")
