@@ -24,6 +24,7 @@ VERBS = {
     "fit": ("hotbed.cli.fit", "Say what memory a script needs, and which GPUs have it."),
     "gpus": ("hotbed.cli.gpus", "List the GPUs that hotbed knows, and where each figure comes from."),
     "phantom": ("hotbed.cli.phantom", "Run programs on GPUs that are not there."),
+    "report": ("hotbed.cli.report", "Write a trace as one HTML page: timeline, flame graph, memory map."),
     "replay": ("hotbed.cli.replay", "Replay a trace under other settings: peak, driver calls, OOM."),
     "settings": ("hotbed.cli.settings", "Explain an allocator settings string for a torch version."),
     "trace": ("hotbed.cli.trace", "Show, convert and check recorded traces."),
