@@ -17,6 +17,9 @@ Examples:
   hotbed report snapshot.pickle -o report.html --open
 """
 
+_MOST = 3
+"""findings that the terminal shows; the page has all"""
+
 
 @click.command(epilog=EPILOG)
 @click.argument("file", type=click.Path(path_type=Path))
@@ -34,6 +37,8 @@ def command(
     from hotbed.cli import printer
     from hotbed.files import replacing
     from hotbed.findings.case import Case
+    from hotbed.findings.looking import examine
+    from hotbed.reporting.findings_text import findings_text
     from hotbed.reporting.html.document import document
     from hotbed.reporting.html.page import page
     from hotbed.trace import load_trace
@@ -42,8 +47,8 @@ def command(
     if not force:
         _refuse_overwrite(target, file)
     case = Case(load_trace(file, device))
-    findings: list[Finding] = []
-    made = document(case, findings, file.name)
+    found = examine([case.trace])
+    made = document(case, found, file.name)
     text = page(made)
     with replacing(target) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
@@ -51,8 +56,14 @@ def command(
         printer.print_json({"report": str(target), **made.header})
     else:
         click.echo(str(target))
+        printer.show(findings_text(_first(found)))
     if open_it:
         click.launch(target.absolute().as_uri())
+
+
+def _first(found: list[Finding]) -> list[Finding]:
+    """What to act on, most important first; where there is nothing, the first of the rest."""
+    return [finding for finding in found if finding.severity == "problem"][:_MOST] or found[:1]
 
 
 def _refuse_overwrite(target: Path, file: Path) -> None:
