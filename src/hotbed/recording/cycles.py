@@ -68,7 +68,7 @@ def _garbage_around(
     for _ in range(_MOST_LEVELS):
         if not frontier:
             break
-        if time.perf_counter() > deadline or len(members) > _MOST_MEMBERS:
+        if time.thread_time() > deadline or len(members) > _MOST_MEMBERS:
             return {}
         found = _referring(objects, frontier, {id(objects), id(members)} | members.keys())
         members.update(found)

@@ -6,22 +6,21 @@ import functools
 import gc
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from hotbed.recording.cycles import Cycle, Garbage
 from hotbed.recording.fill_lines import FillLines
-from hotbed.recording.naming import Names
-from hotbed.recording.reach import Walk, is_cache
+from hotbed.recording.owners import Owner, Owners
+from hotbed.recording.reach import Walk
 from hotbed.recording.saved_graphs import SavedGraphs
 from hotbed.recording.storages import storages
 from hotbed.trace.recorded import Holding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from hotbed.recording.naming import Name
     from hotbed.recording.storages import Place
 
 _MOST_ROWS = 64
@@ -30,20 +29,8 @@ _MOST_NODES = 4000
 """of graphs behind one owner"""
 _MOST_GRAPHS = 12
 _MOST_WITH_GRAPH = 256
-_DEEPEST = 40
 _WORTH_A_SEARCH = 1 << 20
 """bytes that no name reaches, from which on it is asked who has them"""
-
-
-@dataclass
-class _Row:
-    """What is found of one owner on one device."""
-
-    name: Name
-    word: str
-    places: set[Place] = field(default_factory=set)
-    tensors: set[int] = field(default_factory=set)
-    with_graph: list[Any] = field(default_factory=list)
 
 
 class Holders:
@@ -57,7 +44,7 @@ class Holders:
         self.trouble: str | None = None
 
     def sample(self, budget_s: float = 0.25, *, garbage: bool = False) -> dict[int, tuple[Holding, ...]]:
-        """device → its owners, the largest first. Takes about as long as `budget_s` at most; raises nothing.
+        """device → its owners, the largest first. Takes about `budget_s` of processor time at most; raises nothing.
 
         `garbage`: look for dead cycles, however long that takes: for an out-of-memory error and the program's end.
         """
@@ -67,7 +54,7 @@ class Holders:
         gc.disable()
         try:
             with self._torch._C.DisableTorchFunctionSubclass():
-                found = self._sample(begun + budget_s, garbage)
+                found = self._sample(time.thread_time() + budget_s, garbage)
             self.trouble = None
         except Exception as error:  # noqa: BLE001 - an object like no other must not stop the program
             found = {}
@@ -80,51 +67,42 @@ class Holders:
 
     def _sample(self, deadline: float, garbage: bool) -> dict[int, tuple[Holding, ...]]:
         walk = Walk(self._torch, deadline)
-        rows, tensors = self._named(walk)
-        dead = functools.partial(Garbage, reached=walk.seen, ways=walk.ways)
-        del walk
-        known = {place for of_device in rows.values() for row in of_device.values() for place in row.places}
-        found = {}
-        for device, of_device in rows.items():
-            found[device], saved = self._holdings(of_device, known)
-            known |= saved
-        del rows
-        for device, holding in self._unnamed(
-            tensors, known, functools.partial(dead, deadline=math.inf if garbage else deadline)
-        ):
+        walk.program()
+        owners = Owners(walk)
+        lost = _unreached(self._torch, owners.known)
+        if walk.complete and _bytes(lost.values()) >= _WORTH_A_SEARCH:
+            walk.libraries()
+            owners = Owners(walk)
+        found, known = self._named(owners)
+        complete = walk.complete
+        search = functools.partial(
+            Garbage, reached=walk.seen, ways=walk.ways, deadline=math.inf if garbage else deadline
+        )
+        # From here on nothing of ours may refer to what the program has.
+        del walk, owners
+        lost = {key: places - known for key, places in lost.items() if not places <= known}
+        for device, holding in self._unnamed(lost, search) if complete else ():
             found[device] = (*found.get(device, ()), holding)
         return found
 
-    def _named(self, walk: Walk) -> tuple[dict[int, dict[str, _Row]], set[int]]:
-        """Rows of what names reach by device and path, and the ids of the tensors among it."""
-        walk.run()
-        names = Names(walk)
-        rows: dict[int, dict[str, _Row]] = {}
-        places: dict[int, list[Place]] = {}
-        for tensor, parent in walk.tensors:
-            if id(tensor) not in places:
-                places[id(tensor)] = _places(tensor)
-            for place in places[id(tensor)]:
-                of_device = rows.setdefault(place[0], {})
-                for name, word in _owners(walk, names, tensor, parent):
-                    row = of_device.setdefault(name.path, _Row(name, word))
-                    row.places.add(place)
-                    if id(tensor) not in row.tensors:
-                        row.tensors.add(id(tensor))
-                        if tensor.requires_grad and not tensor.is_leaf:
-                            row.with_graph.append(tensor)
-        return rows, set(places)
+    def _named(self, owners: Owners) -> tuple[dict[int, tuple[Holding, ...]], set[Place]]:
+        """Rows by device, and every storage that they tell of."""
+        found, known = {}, set(owners.known)
+        for device, of_device in owners.by_device.items():
+            found[device], saved = self._holdings(of_device, owners.known)
+            known |= saved
+        return found, known
 
-    def _holdings(self, rows: dict[str, _Row], plain: set[Place]) -> tuple[tuple[Holding, ...], set[Place]]:
+    def _holdings(self, rows: dict[str, Owner], plain: set[Place]) -> tuple[tuple[Holding, ...], set[Place]]:
         """What is written of them, and the storages that graphs behind them keep; names reach those in `plain`."""
-        largest = sorted(rows.values(), key=lambda row: -_bytes(row.places))[:_MOST_ROWS]
+        largest = sorted(rows.values(), key=lambda row: -_bytes([row.places]))[:_MOST_ROWS]
         fullest = sorted(rows.values(), key=lambda row: -len(row.tensors))[:_MOST_ROWS]
         chosen = list({row.name.path: row for row in (*largest, *fullest)}.values())
         holdings = [self._holding(row) for row in chosen]
         graphs, saved = self._behind(chosen, plain)
         return tuple(sorted(holdings + graphs, key=lambda holding: -holding.bytes)), saved
 
-    def _holding(self, row: _Row) -> Holding:
+    def _holding(self, row: Owner) -> Holding:
         return Holding(
             kind=row.name.kind if row.name.kind in _KINDS else "attribute",  # type: ignore[arg-type]
             owner=f"{row.word} `{row.name.path}`"
@@ -133,12 +111,12 @@ class Holders:
             path=row.name.path,
             where=self._lines.of(row.name.scope),
             tensors=len(row.tensors),
-            bytes=_bytes(row.places),
+            bytes=_bytes([row.places]),
             with_graph=len(row.with_graph),
             addresses=_addresses(row.places),
         )
 
-    def _behind(self, rows: list[_Row], plain: set[Place]) -> tuple[list[Holding], set[Place]]:
+    def _behind(self, rows: list[Owner], plain: set[Place]) -> tuple[list[Holding], set[Place]]:
         """Rows of graphs: what they keep that no name reaches, under the path of the tensors in front."""
         found = []
         saved: set[Place] = set()
@@ -154,18 +132,17 @@ class Holders:
                     kind="graph",
                     owner=f"autograd graph behind `{row.name.path}`: {least}{graph.nodes} nodes",
                     tensors=len(kept),
-                    bytes=_bytes(kept),
+                    bytes=_bytes([kept]),
                     addresses=_addresses(kept),
                 )
             )
         return found, saved
 
     def _unnamed(
-        self, named: set[int], known: set[Place], search: Callable[[set[int]], Garbage]
+        self, places: dict[int, set[Place]], search: Callable[[set[int]], Garbage]
     ) -> list[tuple[int, Holding]]:
-        """Rows of tensors that no name reaches: dead cycles, and what native code or a library's depths keep."""
-        places = _unreached(self._torch, named, known)
-        if _bytes(set().union(*places.values())) < _WORTH_A_SEARCH:
+        """Rows of tensors that no name reaches, given their storages by id: dead cycles, and what native code keeps."""
+        if _bytes(places.values()) < _WORTH_A_SEARCH:
             return []
         garbage = search(set(places))
         groups: dict[tuple[int, Cycle | None], list[Place]] = {}
@@ -184,7 +161,7 @@ class Holders:
             path="" if cycle is None else cycle.words,
             where=None if cycle is None else self._lines.of(cycle.scope),
             tensors=len(places),
-            bytes=_bytes(kept),
+            bytes=_bytes([kept]),
             addresses=_addresses(kept),
         )
 
@@ -193,44 +170,20 @@ _OTHER = Cycle("of other objects", None)
 _KINDS = frozenset(("container", "attribute", "variable", "closure", "traceback", "cycle", "graph"))
 
 
-def _owners(walk: Walk, names: Names, tensor: Any, parent: int) -> list[tuple[Name, str]]:
-    """Every owner on the way to `tensor`, itself first if a name stands for it directly."""
-    found = []
-    name = names.child(tensor, parent)
-    if name.row:
-        found.append((name, "tensor"))
-    for _ in range(_DEEPEST):
-        if parent < 0:
-            break
-        name = names.of(parent)
-        if name.row:
-            item = walk.objects[parent]
-            found.append((name, "functools cache" if is_cache(item) else type(item).__name__))
-        parent = walk.parents[parent]
-    return found
-
-
-def _places(tensor: Any) -> list[Place]:
-    return list(storages(tensor)) + (
-        list(storages(tensor.grad)) if tensor.requires_grad and tensor.is_leaf else []
-    )
-
-
-def _unreached(torch: Any, named: set[int], known: set[Place]) -> dict[int, set[Place]]:
-    """id → storages of the tensors that are alive and in none of `named`, without the storages `known`."""
+def _unreached(torch: Any, known: set[Place]) -> dict[int, set[Place]]:
+    """id → storages of the tensors that are alive, without the storages `known`."""
     found = {}
     objects = gc.get_objects()
     kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, torch.Tensor)}
     for item in compress(objects, map(kinds.__contains__, map(type, objects))):
-        if id(item) not in named:
-            places = {place for place in storages(item) if place not in known}
-            if places:
-                found[id(item)] = places
+        places = {place for place in storages(item) if place not in known}
+        if places:
+            found[id(item)] = places
     return found
 
 
-def _bytes(places: set[Place]) -> int:
-    return sum(place[2] for place in places)
+def _bytes(places: Iterable[set[Place]]) -> int:
+    return sum(place[2] for place in set().union(*places))
 
 
 def _addresses(places: set[Place]) -> tuple[int, ...]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ReferenceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-_OURS = dirname(__file__)  # noqa: PTH120 - as code objects name it
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_OURS = dirname(dirname(__file__))  # noqa: PTH120 - as code objects name it
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
+_LIBRARIES = (*_INSTALLED, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
 _CLOSED = (
     "torch.fx",
     "torch._",
@@ -62,7 +63,7 @@ class Walk:
     """Breadth first, so that the path to an object is the shortest. Keeps references: drop it soon.
 
     `objects[i]` was reached from `objects[parents[i]]`; a parent below 0 is root ~parent. `tensors` are (tensor, index of
-    what refers to it). `complete`: the time was enough.
+    what refers to it). `complete`: the time was enough. `deadline` is one of time.thread_time().
     """
 
     def __init__(self, torch: Any, deadline: float) -> None:
@@ -77,14 +78,21 @@ class Walk:
         self.seen = set(self._modules)
         self._torch_files = dirname(torch.__file__)  # noqa: PTH120 - as code objects name them
 
-    def run(self) -> None:
-        """From every root."""
-        for root, start in _roots(self.ways, (_OURS, self._torch_files)):
+    def program(self) -> None:
+        """From the program's modules, the local variables of every thread, and exceptions."""
+        self._run(_program_roots((_OURS, self._torch_files)))
+
+    def libraries(self) -> None:
+        """From the modules of installed packages, but torch."""
+        self._run(_library_roots(self.ways))
+
+    def _run(self, roots: Iterable[tuple[Root, Any]]) -> None:
+        at = len(self.objects)
+        for root, start in roots:
             self.roots.append(root)
             self._add(start, ~(len(self.roots) - 1))
-        at = 0
         while at < len(self.objects):
-            if not at & 255 and time.perf_counter() > self._deadline:
+            if not at & 255 and time.thread_time() > self._deadline:
                 self.complete = False
                 return
             self._look(at)
@@ -187,27 +195,33 @@ def in_program(code: CodeType) -> bool:
     return not code.co_filename.startswith((*_LIBRARIES, _OURS, "<frozen"))
 
 
-def _roots(ways: _Ways, passed_over: tuple[str, ...]) -> Iterator[tuple[Root, Any]]:
-    """The program's modules, local variables of every thread, libraries, exceptions; the program's own first."""
-    modules = _modules()
-    for module in modules:
+def _program_roots(passed_over: tuple[str, ...]) -> Iterator[tuple[Root, Any]]:
+    for module in _modules():
         if is_programs(module):
-            name = str(vars(module).get("__name__"))
-            yield Root("module", name, file=vars(module).get("__file__")), vars(module)
+            yield _root(module), vars(module)
     for frame in list(sys._current_frames().values()):
         yield from _frames(frame, passed_over)
     for error in _exceptions():
         yield Root("exception", type(error).__name__), error
-    for module in modules:
-        name = str(vars(module).get("__name__"))
-        if not is_programs(module) and not name.startswith(("torch", "hotbed", *_CLOSED)):
+
+
+def _library_roots(ways: _Ways) -> Iterator[tuple[Root, Any]]:
+    for module in _modules():
+        root = _root(module)
+        installed = (root.file or "").startswith(_INSTALLED) and not is_programs(module)
+        if installed and not root.name.startswith(("torch", *_CLOSED)):
             held = {
                 key: value
                 for key, value in list(vars(module).items())
                 if ways[type(value)] in (Way.TENSOR, Way.DESCEND) and not key.startswith("__")
             }
             if held:
-                yield Root("module", name, file=vars(module).get("__file__")), held
+                yield root, held
+
+
+def _root(module: ModuleType) -> Root:
+    file = vars(module).get("__file__")
+    return Root("module", str(vars(module).get("__name__")), file=file if isinstance(file, str) else None)
 
 
 def _frames(frame: FrameType | None, passed_over: tuple[str, ...]) -> Iterator[tuple[Root, Any]]:
