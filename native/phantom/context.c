@@ -1,5 +1,6 @@
 #include "context.h"
 
+#include "caller.h"
 #include "state.h"
 
 /* A context handle names its device; nothing else stands behind it. */
@@ -91,6 +92,7 @@ static int set_flags(int device, unsigned flags) {
 }
 
 PHANTOM_API int cuInit(unsigned flags) {
+    caller_note(__builtin_return_address(0));
     return DRIVER(flags ? INVALID_VALUE : phantom.spec.count ? SUCCESS : NO_DEVICE);
 }
 
