@@ -7,6 +7,7 @@ for NaN and infinity pass, indices are valid, a mask selects half of its element
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .torch_there import Tensor, torch
@@ -30,6 +31,16 @@ NOISE = "the output of a model is noise about 0"
 
 _NOISE_DEVIATION = 0.1
 
+_COMMON = (0.001, 0.2)
+"""Share of the variance of scores that all rows of a batch have in common, least and most: some experts or classes are
+liked better by all. Measured on an H200 in the first steps of five routed models, see docs/internals/values.md."""
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+"""Multiples of it, less their whole parts, lie evenly in [0, 1) however many there are."""
+
+_ROWS_DRAWN = 1 << 12
+"""rows of scores that are drawn for choices of more rows"""
+
 ONE_EACH = "one element of each row is equal"
 
 RANDOM, FROM_RANDOM = "random values", "computed from random values"
@@ -44,9 +55,27 @@ class Guess(NamedTuple):
     answer: str
 
 
+@cache
+def _source_class() -> Any:
+    """A class of torch's, so it is made once torch is there."""
+
+    class Source(torch.Generator):  # type: ignore[misc]
+        common: float
+        """share of the variance of scores that all rows have in common"""
+
+    return Source
+
+
 def generator(lineage: int, seed: int) -> Any:
-    """Draws the same for what was computed in the same way: a checkpoint that is recomputed must agree with itself."""
-    return torch.Generator().manual_seed(hash((lineage, seed)) & (1 << 62) - 1)
+    """Draws the same for what was computed in the same way: a checkpoint that is recomputed must agree with itself.
+
+    How uneven choices are is a trait of the model, so the seed decides; seeds in a row spread over what was measured.
+    """
+    source = _source_class()()
+    source.manual_seed(hash((lineage, seed)) & (1 << 62) - 1)
+    least, most = _COMMON
+    source.common = least * (most / least) ** (seed * _GOLDEN % 1)
+    return source
 
 
 def read_answer(dtype: Any) -> tuple[bool | int | float, str]:
@@ -66,11 +95,23 @@ def chosen_half(count: int, source: Any) -> Tensor:
     return torch.randperm(count, generator=source, device="cpu")[: half(count)].sort().values
 
 
+def scores(rows: Sequence[int], choices: int, source: Any) -> Tensor:
+    """What a model of random weights gives for each of `choices`: noise, of which a part is common to all rows."""
+    own = torch.randn((*rows, choices), generator=source, device="cpu")
+    if math.prod(rows) < 2 or choices >= _VOCABULARY:
+        return own
+    common = torch.randn(choices, generator=source, device="cpu")
+    return own.mul_(math.sqrt(1 - source.common)).add_(common, alpha=math.sqrt(source.common))
+
+
 def distinct(shape: Sequence[int], below: int, source: Any) -> Tensor:
     """Indices below `below`, different along the last dimension of `shape`, in random order."""
     *rows, count = shape
     if below * math.prod(rows) <= _MOST_SHUFFLED:
-        return torch.rand((*rows, below), generator=source, device="cpu").argsort(-1)[..., :count]
+        return scores(rows, below, source).argsort(-1)[..., :count]
+    if below < _VOCABULARY:
+        some = scores((_ROWS_DRAWN,), below, source).argsort(-1)[:, :count]
+        return some[torch.randint(_ROWS_DRAWN, tuple(rows), generator=source, device="cpu")]
     # Too many to shuffle: evenly spread from a random start.
     start = torch.randint(below, (*rows, 1), generator=source, device="cpu")
     return (start + torch.arange(count, device="cpu") * (below // max(1, count))) % below
@@ -91,6 +132,9 @@ def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: s
 
 def _indices(shape: Sequence[int], below: int, source: Any) -> Tensor:
     """Random indices. Of a vocabulary, words from its middle: those at its ends may end a text before its time."""
+    if below < _VOCABULARY and math.prod(shape) > 1:
+        some = scores((_ROWS_DRAWN,), below, source).argmax(-1)
+        return some[torch.randint(_ROWS_DRAWN, tuple(shape), generator=source, device="cpu")]
     edge = below // 4 if below >= _VOCABULARY else 0
     return torch.randint(edge, below - edge, tuple(shape), generator=source, device="cpu")
 
@@ -182,6 +226,13 @@ def _of_noise(call: Callable[..., Tensor], most: int) -> Callable[..., Guess | N
     return guess
 
 
+def _softmax(args: Any, kwargs: Any, outs: Any, source: Any) -> Guess | None:
+    if outs[0].numel() > _MOST_SCORES or not outs[0].is_floating_point() or not outs[0].dim():
+        return None
+    *rows, choices = torch.empty(outs[0].shape, device="meta").movedim(args[1], -1).shape
+    return Guess((scores(rows, choices, source).softmax(-1).movedim(-1, args[1]),), NOISE)
+
+
 def _same(a: Tensor, b: Tensor) -> bool:
     return bool(a.data_ptr() == b.data_ptr() and a.stride() == b.stride() and a.shape == b.shape)
 
@@ -203,7 +254,7 @@ _RULES: dict[str, Callable[..., Guess | None]] = {
     "aten::sum.dim_IntList": _count,
     "aten::isnan": _finite(False),
     "aten::sigmoid": _of_noise(lambda drawn: drawn.sigmoid(), _MOST_SCORES),
-    "aten::_softmax": _of_noise(lambda drawn, dim: drawn.softmax(dim), _MOST_SCORES),
+    "aten::_softmax": _softmax,
     "aten::exp": _of_noise(lambda drawn: drawn.mul(_NOISE_DEVIATION).exp(), MOST_DRAWN),
     "aten::eq.Scalar": _compare(True),
     "aten::eq.Tensor": _compare_tensors(True),
