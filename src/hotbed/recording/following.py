@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,16 @@ from hotbed.recording.rounds import PATIENCE, Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
-    from hotbed.recording.history import History, Position
     from hotbed.recording.holdings import Holdings
+
+    class Clock(Protocol):
+        """Where each device's history is; hotbed.recording.history.History is one."""
+
+        def positions(self) -> list[Any]:
+            """By device: (allocations, frees), perhaps more counters behind them, or None for one that is not used."""
+            ...
 
 
 class EnoughError(BaseException):
@@ -34,12 +42,12 @@ class Mark:
 
     kind: str
     time_us: int
-    positions: list[Position]
+    positions: list[Any]
 
 
 @dataclass(frozen=True)
 class Note:
-    """Storages that had a role at the mark of index `mark`."""
+    """Storages that had a role at the mark of number `mark`."""
 
     mark: int
     device: int
@@ -48,10 +56,22 @@ class Note:
 
 
 class Follower:
-    """Collects marks and notes from the moment torch is there. `stop` is called when the wanted rounds are complete."""
+    """Collects marks and notes from the moment torch is there. `stop` is called when the wanted rounds are complete.
 
-    def __init__(self, torch: Any, history: History, wanted: int | None, stop: Callable[[], None]) -> None:
+    Whoever takes marks and notes away through take() may do so on another thread.
+    """
+
+    def __init__(self, torch: Any, history: Clock, wanted: int | None, stop: Callable[[], None]) -> None:
         self._torch, self._history, self._wanted, self._stop = torch, history, wanted, stop
+        self.active = True
+        """False: nothing is followed for now"""
+        self.detailed = True
+        """False: no notes, and no marks within a step"""
+        self.after_step: Callable[[], None] | None = None
+        """called whenever an optimizer has stepped"""
+        self._lock = threading.Lock()
+        self._taken = 0
+        """marks that were taken away: a mark's number is its index plus this"""
         self._finder = Finder(torch)
         self._owner = os.getpid()
         self._backwards = 0
@@ -67,10 +87,25 @@ class Follower:
         """why some tensors could not be looked at"""
         self.marks: list[Mark] = []
         self.notes: list[Note] = []
-        self.stepped: list[int] = []
-        """index of the mark of each entry in rounds.log"""
+        self.stepped: list[tuple[int, int]] = []
+        """(number of the mark, stepper) of each entry in rounds.log"""
         self._install()
         self._graphs = GraphSteps(torch, self._replayed)
+
+    def begin_anew(self) -> None:
+        """Forgets what there was so far, and follows."""
+        self.rounds = Rounds()
+        self.marks, self.notes, self.stepped, self._taken = [], [], [], 0
+        self.trouble = None
+        self.active = self.detailed = True
+
+    def take(self) -> tuple[list[Mark], list[Note], list[tuple[int, int]]]:
+        """The marks, notes and `stepped` so far, which are forgotten here; marks keep their numbers."""
+        with self._lock:
+            taken = self.marks, self.notes, self.stepped
+            self.marks, self.notes, self.stepped = [], [], []
+            self._taken += len(taken[0])
+        return taken
 
     def adopt(self) -> None:
         """Makes this process, a forked child, the one that is followed."""
@@ -78,7 +113,7 @@ class Follower:
 
     def look(self) -> None:
         """Notes what the modules hold that are alive now."""
-        self._note(self._mark("found"), self._finder.modules)
+        self._note(self.mark("found"), self._finder.modules)
 
     def optimizers(self) -> int:
         """How many optimizers are alive: a program that has one means to train."""
@@ -96,14 +131,19 @@ class Follower:
             guard.__exit__ = self._after_exit(guard.__exit__)
 
     def _elsewhere(self) -> bool:
-        """Whether this is a forked child, or code that torch.compile looks at."""
-        return self._torch.compiler.is_compiling() or os.getpid() != self._owner
+        """Whether nobody asks, this is a forked child, or code that torch.compile looks at."""
+        return not self.active or self._torch.compiler.is_compiling() or os.getpid() != self._owner
 
-    def _mark(self, kind: str) -> int:
-        self.marks.append(Mark(kind, time.time_ns() // 1000, self._history.positions()))
-        return len(self.marks) - 1
+    def mark(self, kind: str) -> int:
+        """Marks where the program is now; the number of the mark."""
+        mark = Mark(kind, time.time_ns() // 1000, self._history.positions())
+        with self._lock:
+            self.marks.append(mark)
+            return self._taken + len(self.marks) - 1
 
     def _note(self, mark: int, find: Callable[..., Holdings], *arguments: Any) -> None:
+        if not self.detailed:
+            return
         try:
             holdings = find(*arguments)
         except Exception as error:  # noqa: BLE001 - a tensor that is like no other must not stop the program
@@ -120,29 +160,32 @@ class Follower:
             self.rounds.expect(self._finder.optimizers())
             self.look()
         self.rounds.begins(optimizer)
-        self._note(self._mark("step"), self._finder.before_step, optimizer)
+        if self.detailed:
+            self._note(self.mark("step"), self._finder.before_step, optimizer)
 
     def _after_step(self, optimizer: Any, _arguments: Any, _keywords: Any) -> None:
         if self._elsewhere():
             return
-        mark = self._mark("stepped")
+        mark = self.mark("stepped")
         self._note(mark, self._finder.after_step, optimizer)
         if self.rounds.ends(optimizer):
-            self.stepped.append(mark)
+            self.stepped.append((mark, self.rounds.log[-1]))
             self._graphs.stepped(self.rounds.log[-1])
             self._count()
         self._stop_if_possible()
 
     def _replayed(self, steppers: list[int]) -> None:
         """A CUDA graph that holds steps of these was replayed: the hooks know nothing of it."""
-        mark = self._mark("stepped")
+        mark = self.mark("stepped")
         for stepper in steppers:
             self.rounds.again(stepper)
-            self.stepped.append(mark)
+            self.stepped.append((mark, stepper))
         self._count()
         self._stop_if_possible()
 
     def _count(self) -> None:
+        if self.after_step is not None:
+            self.after_step()
         if self._wanted is not None:
             self._enough = self.rounds.complete >= self._wanted + self._graphs.warm_ups
 
@@ -163,15 +206,16 @@ class Follower:
             if self._elsewhere():
                 return original(*arguments, **keywords)
             # Only the outermost: checkpointing runs backward passes within backward passes.
-            if not self._backwards:
-                self._mark("backward")
+            if not self._backwards and self.detailed:
+                self.mark("backward")
             self._backwards += 1
             try:
                 result = original(*arguments, **keywords)
             finally:
                 self._backwards -= 1
             if not self._backwards:
-                self._mark("backward end")
+                if self.detailed:
+                    self.mark("backward end")
                 self._count_pass()
             self._stop_if_possible()
             return result
@@ -190,7 +234,7 @@ class Follower:
             finally:
                 self._switching = False
             self._evaluating = not mode
-            self._mark("train" if mode else "eval")
+            self.mark("train" if mode else "eval")
             return result
 
         return train
@@ -202,7 +246,7 @@ class Follower:
                 return original(module, *arguments, **keywords)
             self._converting = True
             # What a cast replaces is gone when modules are looked at the next time.
-            self._note(self._mark("found"), self._finder.modules, module)
+            self._note(self.mark("found"), self._finder.modules, module)
             try:
                 return original(module, *arguments, **keywords)
             finally:
@@ -215,9 +259,9 @@ class Follower:
         def leave(guard: Any, *exception: Any) -> Any:
             result = original(guard, *exception)
             if self._evaluating and not self._elsewhere() and self._torch.is_grad_enabled():
-                if self.marks[-1].kind == "forward end":
+                if self.marks and self.marks[-1].kind == "forward end":
                     self.marks.pop()
-                self._mark("forward end")
+                self.mark("forward end")
             return result
 
         return leave

@@ -18,27 +18,50 @@ _PEAKS = ("allocated_bytes", "reserved_bytes")
 class History:
     """The history of every device of this process. `missing`: this torch or backend keeps none."""
 
-    def __init__(self, torch: Any, *, stacks: bool) -> None:
+    def __init__(self, torch: Any, *, stacks: bool, entries: int = sys.maxsize) -> None:
         self._torch, self._stacks = torch, stacks
+        self.entries = entries
+        """most entries that torch keeps of each device; the oldest go first"""
         self.missing = False
         self._before: dict[int, Position] = {}
         """counts that the program's own resets have taken from the counters"""
         self._peaks: dict[int, dict[str, int]] = {}
         """highest peaks before such resets"""
         self._wrap_resets()
-        # A program that records by itself would stop this recording, or bound it; its snapshots are served by it.
-        memory = torch.cuda.memory
-        self._record, memory._record_memory_history = memory._record_memory_history, _kept_on
+        self._record = torch.cuda.memory._record_memory_history
+        self.keep_on()
+
+    def keep_on(self) -> None:
+        """From now on a program that records by itself does not stop this recording, nor bound it."""
+        self._torch.cuda.memory._record_memory_history = _kept_on
 
     def start(self) -> None:
         """Call it right before CUDA is initialised: this initialises it."""
-        context = "alloc" if self._stacks else None
         try:
-            self._record("all", context=context, stacks="python", max_entries=sys.maxsize)
+            self._turn_on()
         except RuntimeError:
             # The cudaMallocAsync backend has no history.
             self.missing = True
             self._torch.cuda.memory._record_memory_history = self._record
+
+    def stop(self) -> None:
+        """Turns it off; the program may record by itself again."""
+        self._torch.cuda.memory._record_memory_history = self._record
+        if not self.missing:
+            self._record(None)
+
+    def clear(self) -> None:
+        """Drops all entries. Blocks that are live keep their stacks."""
+        try:
+            self._turn_on(clear_history=True)
+        except TypeError:
+            # torch before 2.7: what turns it off drops them.
+            self._record(None)
+            self._turn_on()
+
+    def _turn_on(self, **more: bool) -> None:
+        context = "alloc" if self._stacks else None
+        self._record("all", context=context, stacks="python", max_entries=self.entries, **more)
 
     def devices(self) -> range:
         """Devices that the program may have used; none before CUDA is initialised."""
@@ -50,9 +73,26 @@ class History:
         return [self._position(device) for device in self.devices()]
 
     def _position(self, device: int) -> Position:
-        counts = self._stats(device).get("allocation", {}).get("all", {})
+        return self._counted(device, self._stats(device))
+
+    def _counted(self, device: int, stats: dict[str, Any]) -> Position:
+        counts = stats.get("allocation", {}).get("all", {})
         before = self._before.get(device, (0, 0))
         return before[0] + counts.get("allocated", 0), before[1] + counts.get("freed", 0)
+
+    def counters(self, device: int) -> list[int]:
+        """Fields of hotbed.trace.marking.counts.Counters; they begin with the position."""
+        stats = self._stats(device)
+        peaks = self._peaks.get(device, {})
+        current = {name: stats.get(name, {}).get("all", {}) for name in _PEAKS}
+        return [
+            *self._counted(device, stats),
+            *(current[name].get("current", 0) for name in _PEAKS),
+            *(max(current[name].get("peak", 0), peaks.get(name, 0)) for name in _PEAKS),
+            stats.get("num_device_alloc", 0),
+            stats.get("num_device_free", 0),
+            stats.get("num_alloc_retries", 0),
+        ]
 
     def peaks(self, device: int) -> dict[str, int]:
         """Most allocated_bytes and reserved_bytes of `device` since the process began."""

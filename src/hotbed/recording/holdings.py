@@ -21,7 +21,7 @@ class Finder:
         self._module = torch.nn.Module
 
     def modules(self, tree: Any = None) -> Holdings:
-        """Parameters, buffers and gradients of the module `tree` and those below it; None: of every one alive."""
+        """Parameters, buffers, gradients and caches of the module `tree` and those below it; None: of every one alive."""
         found: Holdings = {}
         with self._torch._C.DisableTorchFunctionSubclass():
             for module in _living(self._module) if tree is None else tree.modules():
@@ -29,6 +29,7 @@ class Finder:
                 self._add(found, "parameters", parameters)
                 self._add(found, "gradients", (p.grad for p in parameters if p.is_leaf))
                 self._add(found, "buffers", _tensors(module, "_buffers"))
+                self._add(found, "kv cache", self._kept(module))
         return found
 
     def before_step(self, optimizer: Any) -> Holdings:
@@ -51,6 +52,12 @@ class Finder:
         """Every optimizer that is alive and has a step that torch's hooks see; wrappers may have none."""
         optimizer = self._torch.optim.Optimizer
         return [item for item in _living(optimizer) if hasattr(type(item).step, "hooked")]
+
+    def _kept(self, module: Any) -> Iterator[Any]:
+        """Tensors without a graph in other attributes of `module`, e.g. the keys and values of past tokens."""
+        for name, value in list(module.__dict__.items()):
+            if name not in _TABLES and isinstance(value, (self._tensor, list, tuple, dict)):
+                yield from (tensor for tensor in self._nested(value, 0) if not tensor.requires_grad)
 
     def _nested(self, value: Any, depth: int) -> Iterator[Any]:
         if isinstance(value, self._tensor):
@@ -87,6 +94,7 @@ class Finder:
 
 
 _DEEPEST = 6
+_TABLES = frozenset(("_parameters", "_buffers", "_modules"))
 
 
 def _living(kind: type) -> list[Any]:

@@ -49,7 +49,7 @@ def write_report(session: Session, ending: str, exit_code: int | None, error: di
         report["devices"] = [_device(history, control, device) for device in history.devices()]
         report["marks"] = [asdict(mark) for mark in follower.marks]
         report["notes"] = [asdict(note) for note in follower.notes]
-        report["rounds"] = [follower.stepped[step] for step in follower.rounds.ends_of_rounds()]
+        report["rounds"] = [follower.stepped[step][0] for step in follower.rounds.ends_of_rounds()]
         report["optimizers"] = follower.optimizers()
         report["remarks"] += [follower.trouble] if follower.trouble else []
         if not history.missing and history.devices() and session.job["mode"] != "learn":

@@ -64,11 +64,11 @@ class Rounds:
     @property
     def complete(self) -> int:
         """Rounds so far."""
-        return min((self._steppers[index].steps for index in self._regular()), default=0)
+        return min((self._steppers[index].steps for index in self.regular()), default=0)
 
     def ends_of_rounds(self) -> list[int]:
         """Indices into `log` of the steps that completed a round."""
-        counts = dict.fromkeys(self._regular(), 0)
+        counts = dict.fromkeys(self.regular(), 0)
         ends: list[int] = []
         for position, index in enumerate(self.log):
             if index in counts:
@@ -77,7 +77,8 @@ class Rounds:
                     ends.append(position)
         return ends
 
-    def _regular(self) -> list[int]:
+    def regular(self) -> list[int]:
+        """Indices of the steppers that a round waits for."""
         most = max((stepper.steps for stepper in self._steppers), default=0)
         return [
             index

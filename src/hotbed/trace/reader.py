@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from hotbed.trace.model import (
     Trace,
 )
 from hotbed.trace.numbering import canonical
+from hotbed.trace.raw_recording import RawRecording
 from hotbed.trace.recorded_json import recorded_from_json
 from hotbed.trace.source import unpack_limit_bytes
 from hotbed.units import format_size
@@ -69,6 +70,8 @@ class _Recording:
     missing: list[str] = field(default_factory=list)
     complete: bool = False
     budget: int = 0
+    source: str = ""
+    raw: RawRecording = field(default_factory=RawRecording)
 
     def device(self, payload: bytes) -> _Device:
         return self.devices.setdefault(_prefix(payload), _Device())
@@ -89,7 +92,9 @@ def read_hbt(data: Buffer, source: str) -> list[Trace]:
     TraceError for a header of another version, for chunks that this version must know and does not, and for
     files in which nothing was recorded.
     """
-    recording = _read(data)
+    recording = _read(data, source)
+    if recording.raw:
+        return [_completed(recording, number) for number in sorted(recording.raw.windows)]
     if not recording.devices:
         raise TraceError("the .hbt file holds no events and no memory map", hint="record again")
     return [_trace(recording, number, source) for number in sorted(recording.devices)]
@@ -97,11 +102,11 @@ def read_hbt(data: Buffer, source: str) -> list[Trace]:
 
 def defects_of(data: Buffer) -> list[str]:
     """What is wrong with the file itself: a cut or damaged tail, or a recording that was not closed."""
-    return _read(data).missing
+    return _read(data, "").missing
 
 
-def _read(data: Buffer) -> _Recording:
-    recording = _Recording(budget=unpack_limit_bytes())
+def _read(data: Buffer, source: str) -> _Recording:
+    recording = _Recording(budget=unpack_limit_bytes(), source=source)
     for chunk in walk(data):
         if isinstance(chunk, Tail):
             recording.missing.append(_tail(chunk))
@@ -241,6 +246,14 @@ def _recorded(recording: _Recording, payload: bytes) -> None:
     recording.device(payload).recorded = recorded_from_json(payload[layout.PREFIX.size :])
 
 
+def _window(recording: _Recording, payload: bytes) -> None:
+    recording.raw.window(payload, recording.source)
+
+
+def _seen(recording: _Recording, payload: bytes) -> None:
+    recording.raw.seen(payload)
+
+
 def _final_map(recording: _Recording, payload: bytes) -> None:
     recording.device(payload).final = _map(recording, payload)
 
@@ -290,6 +303,8 @@ _HANDLERS: Final[dict[bytes, Callable[[_Recording, bytes], None]]] = {
     layout.INITIAL_MAP: _initial_map,
     layout.NVML: _nvml,
     layout.RECORDED: _recorded,
+    layout.WINDOW: _window,
+    layout.SEEN: _seen,
     layout.DONE: _done,
 }
 
@@ -322,6 +337,21 @@ def _trace(recording: _Recording, number: int, source: str) -> Trace:
             missing=tuple(dict.fromkeys(missing)),
             recorded=device.recorded,
         )
+    )
+
+
+def _completed(recording: _Recording, number: int) -> Trace:
+    """A device of a recording that holds windows instead of events."""
+    trace = recording.raw.trace(number, recording.complete)
+    facts = {**recording.facts, **(recording.devices[number].facts if number in recording.devices else {})}
+    missing = (*trace.missing, *_texts(facts.get("missing")), *recording.missing)
+    return replace(
+        trace,
+        torch_version=_fact(facts, "torch_version", str),
+        device_info=DeviceInfo(_fact(facts, "device_name", str), _fact(facts, "total_bytes", int)),
+        rank=_fact(facts, "rank", int),
+        other_devices=tuple(i for i in sorted(recording.raw.windows) if i != number),
+        missing=tuple(dict.fromkeys(missing)),
     )
 
 

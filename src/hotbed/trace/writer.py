@@ -10,6 +10,7 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from hotbed.trace import layout
+from hotbed.trace.chunk_file import ChunkFile
 from hotbed.trace.model import NONE
 from hotbed.trace.tables import Tables
 
@@ -32,18 +33,14 @@ class TraceWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, chunk_events: int = 8192) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        self._file = os.open(path, flags, 0o644)
+        self._file = ChunkFile(path)
         self._owner = os.getpid()
         self._lock = threading.RLock()
         self._chunk_events = chunk_events
-        self._size = 0
-        self._closed = False
         self._tables = Tables()
         self._events: dict[int, list[array[int]]] = {}
         self._pending = 0
         self._count = 0
-        self._append(layout.header())
         # A child forked while another thread writes would inherit a lock that nobody releases.
         os.register_at_fork(after_in_child=_unlocker(weakref.ref(self)))
 
@@ -120,12 +117,12 @@ class TraceWriter:
         """Writes what is buffered."""
         with self._lock:
             for kind, payload in self._tables.new():
-                self._append(layout.chunk(kind, payload))
+                self._file.append(layout.chunk(kind, payload))
             for device, columns in self._events.items():
                 if not columns[0]:
                     continue
                 payload = layout.PREFIX.pack(device) + layout.plain_table(layout.EVENT_COLUMNS, columns)
-                self._append(layout.chunk(layout.EVENTS, payload))
+                self._file.append(layout.chunk(layout.EVENTS, payload))
                 self._count += len(columns[0])
                 for column in columns:
                     del column[:]
@@ -134,12 +131,11 @@ class TraceWriter:
     def close(self) -> None:
         """Flushes, marks the file as complete and closes it; a second call does nothing."""
         with self._lock:
-            if self._closed or os.getpid() != self._owner:
+            if self._file.closed or os.getpid() != self._owner:
                 return
             self.flush()
             self._write(layout.DONE, json.dumps({"events": self._count}).encode())
-            self._closed = True
-            os.close(self._file)
+            self._file.close()
 
     def __enter__(self) -> TraceWriter:
         return self
@@ -156,19 +152,7 @@ class TraceWriter:
         with self._lock:
             # First the buffered events: the order of chunks is the order of what happened.
             self.flush()
-            self._append(layout.chunk(kind, payload))
-
-    def _append(self, content: bytes) -> None:
-        if self._closed or os.getpid() != self._owner:
-            return
-        written = 0
-        try:
-            while written < len(content):
-                written += os.write(self._file, content[written:])
-        except OSError:
-            os.ftruncate(self._file, self._size)
-            raise
-        self._size += written
+            self._file.append(layout.chunk(kind, payload))
 
 
 def _add_row(columns: list[array[int]], row: tuple[int, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotbed.trace.marking.counts import Counters
+from hotbed.trace.marking.module_calls import handed_in, module_calls
 from hotbed.trace.marking.phases import Moment, phases
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ CATEGORIES = (
 )
 """Names in Events.category; every alloc event of a recorded trace has one. Rules: docs/internals/record.md."""
 
-_MODULE_CALL = ("torch/nn/modules/module.py", "_call_impl")
 # A storage may have several roles; of these the later ones win.
 _BY_ADDRESS = ("kv cache", "gradients", "optimizer state", "buffers", "parameters")
 
@@ -45,7 +45,7 @@ def moments_of(report: dict[str, Any], blocks: Blocks) -> list[Moment]:
     moments = []
     for index, mark in enumerate(report["marks"]):
         positions = mark["positions"]
-        counted = positions[device] if device < len(positions) else (0, 0)
+        counted = (positions[device] if device < len(positions) else None) or (0, 0)
         place, in_gap = blocks.counted.place(*counted[:2])
         counters = Counters(*counted) if len(counted) > 2 else None
         moments.append(Moment(mark["kind"], place, mark["time_us"], index in ends, in_gap, counters))
@@ -57,13 +57,16 @@ def categories_of(
 ) -> tuple[tuple[Stretch, ...], Category]:
     """The phases of one device, and for each of blocks.allocs an index into CATEGORIES.
 
-    `workspaces`: events of allocations that were lent to libraries.
+    `workspaces`: events of allocations that were lent to libraries. A report without `inflows`, the phantom's log of copies
+    from the host, has its inputs told by when they were made.
     """
     moments = moments_of(report, blocks)
     held = _held(report, blocks, moments)
     end = Moment("end", len(blocks.trace.events), report["time_us"])
     begun = Moment("begin", 0, report["begun_us"])
-    training = _training_begins(blocks, moments, held, end)
+    calls = module_calls(blocks)
+    forward = _first_call(blocks, calls)
+    training = _training_begins(blocks, moments, held, end, forward)
     steps = phases(moments, bool(report["optimizers"]), training, end, begun)
     category = np.full(len(blocks.allocs), CATEGORIES.index("other"), np.int8)
     places = [moment.place for moment in moments]
@@ -72,8 +75,9 @@ def categories_of(
             inside = moments[bisect_left(places, step.first_event) : bisect_right(places, step.end_event)]
             _fill(category, _between(blocks, step.first_event, step.end_event), "temporaries")
             _fill(category, _activations(blocks, inside, step), "activations")
-    _fill(category, _prepared(blocks, moments, steps), "other")
-    _fill(category, filled(report, blocks), "inputs")
+    _fill(category, _prepared(blocks, moments, steps, forward), "other")
+    told = "inflows" in report
+    _fill(category, filled(report, blocks) if told else handed_in(blocks, calls, moments, steps), "inputs")
     _fill(category, np.searchsorted(blocks.allocs, workspaces), "library workspaces")
     for name in _BY_ADDRESS:
         _fill(category, held.get(name, _NOTHING), name)
@@ -96,12 +100,14 @@ def _fill(category: Category, numbers: npt.NDArray[np.int64], name: str) -> None
 
 def _held(report: dict[str, Any], blocks: Blocks, moments: list[Moment]) -> dict[str, npt.NDArray[np.int64]]:
     """Category → numbers of the allocations in which the recorder saw its storages."""
-    found: dict[str, list[npt.NDArray[np.int64]]] = {}
+    addresses: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for note in report["notes"]:
         if note["device"] == blocks.trace.device:
-            numbers = blocks.at(note["addresses"], moments[note["mark"]].place)
-            found.setdefault(note["category"], []).append(numbers)
-    return {name: np.unique(np.concatenate(numbers)) for name, numbers in found.items()}
+            category, found = note["category"], note["addresses"]
+            addresses.setdefault(category, []).extend(found)
+            places.setdefault(category, []).extend([moments[note["mark"]].place] * len(found))
+    return {name: blocks.at_places(addresses[name], places[name]) for name in addresses}
 
 
 def _between(blocks: Blocks, first: int, end: int) -> npt.NDArray[np.int64]:
@@ -121,21 +127,26 @@ def _activations(blocks: Blocks, moments: Sequence[Moment], step: Stretch) -> np
     return np.concatenate(found)
 
 
-def _prepared(blocks: Blocks, moments: list[Moment], steps: tuple[Stretch, ...]) -> npt.NDArray[np.int64]:
+def _prepared(
+    blocks: Blocks, moments: list[Moment], steps: tuple[Stretch, ...], forward: int
+) -> npt.NDArray[np.int64]:
     """Made in the first stretch after set-up, but before its first forward, and still alive in its backward."""
     first = next((step.first_event for step in steps if step.phase != "setup"), 0)
     backward = next((moment.place for moment in moments if moment.kind == "backward"), first)
-    forward = _first_module_call(blocks)
     made = _between(blocks, first, forward if forward < backward else first)
     return made[blocks.freed_at[made] >= backward]
 
 
 def _training_begins(
-    blocks: Blocks, moments: list[Moment], held: dict[str, npt.NDArray[np.int64]], end: Moment
+    blocks: Blocks,
+    moments: list[Moment],
+    held: dict[str, npt.NDArray[np.int64]],
+    end: Moment,
+    first_call: int,
 ) -> Moment:
     """After the last parameter or buffer that was made before the first forward; set-up ends there."""
     learning = next((m for m in moments if m.kind in ("backward", "step")), end)
-    forward = min(_first_module_call(blocks), learning.place)
+    forward = min(first_call, learning.place)
     made = np.concatenate([held.get(name, _NOTHING) for name in ("parameters", "buffers")])
     events = blocks.allocs[made]
     events = events[events < forward]
@@ -143,17 +154,9 @@ def _training_begins(
     return Moment("training", place, _time(blocks, place, learning))
 
 
-def _first_module_call(blocks: Blocks) -> int:
+def _first_call(blocks: Blocks, calls: npt.NDArray[np.int64]) -> int:
     """The first event within a module's forward; the number of events where no stack shows one."""
-    calls = np.array(
-        [
-            any(frame.filename.endswith(_MODULE_CALL[0]) and frame.name == _MODULE_CALL[1] for frame in stack)
-            for stack in blocks.trace.stacks
-        ]
-        + [False]
-    )
-    found = np.flatnonzero(calls[blocks.trace.events.stack])
-    return int(found[0]) if len(found) else len(blocks.trace.events)
+    return int(calls[0]) if len(calls) else len(blocks.trace.events)
 
 
 def _time(blocks: Blocks, place: int, otherwise: Moment) -> int:

@@ -1,0 +1,308 @@
+"""Records this process into a file: follows its steps, reads torch's history in windows, notes what else is seen."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hotbed.recording.device_memory import memory_seen
+from hotbed.recording.failures import Failures
+from hotbed.recording.followed import Followed, followed
+from hotbed.recording.holders import Holders
+from hotbed.recording.raw_file import RawFile
+from hotbed.recording.schedule import Plan, Schedule
+from hotbed.recording.window import read_window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_TICK_S = 0.25
+_NO_STEP_S = 5.0
+"""A program that has not stepped for so long is read between its steps too."""
+_FEW_OOMS = 5
+_OOM_PAUSE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """`steps`: `enough` is called after so many. `facts`: what the file says of itself at its beginning."""
+
+    plan: Plan = field(default_factory=Plan)
+    steps: int | None = None
+    enough: Callable[[], None] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Recorder:
+    """One recording of this process. Make it before or after torch; begin() once CUDA is about to be used.
+
+    Raises OSError where the file cannot be made. Afterwards nothing is raised into the program: where the file cannot
+    grow, recording ends with one line on stderr.
+    """
+
+    def __init__(self, path: Path, options: Options) -> None:
+        self.path, self._options = path, options
+        self._file = RawFile(path, options.facts)
+        self._owner = os.getpid()
+        self._lock = threading.RLock()
+        self._schedule = Schedule(options.plan, time.monotonic())
+        self._followed: Followed | None = None
+        self._torch: Any = None
+        self._holders: Any = None
+        self._failures: Failures | None = None
+        self._rows: dict[str, list[Any]] = {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stepped_at = time.monotonic()
+        self._steps = 0
+        self._optimizers = 0
+        self._by_hand = False
+        self._late = False
+        self._waited_s = 0.0
+        self.begun_us = time.time_ns() // 1000
+        self.closed = False
+        self._note_start()
+
+    def _note_start(self) -> None:
+        self._file.seen({"begun_us": self.begun_us, "time_us": self.begun_us, "pid": self._owner})
+
+    def follow(self, torch: Any) -> None:
+        """torch is there: follows what the program does with it."""
+        self._torch = torch
+        plan = self._options.plan
+        self._followed = followed(torch, None if plan.whole else plan.ring_entries)
+        self._followed.follower.after_step = self._after_step
+        self._file.meta({"torch_version": torch.__version__})
+
+    def begin(self) -> None:
+        """CUDA is about to be initialised, or is already: the history begins."""
+        if self._elsewhere() or self._followed is None or self._thread is not None:
+            return
+        self._late = self._torch.cuda.is_initialized()
+        history = self._followed.history
+        history.start()
+        if history.missing:
+            self._file.meta({"missing": ["this allocator backend keeps no history, so there are no events"]})
+        elif self._late:
+            history.clear()
+        self._look_for_devices()
+        self._holders = Holders(self._torch)
+        self._failures = Failures(self._torch, self._out_of_memory)
+        self._followed.follower.mark("begin")
+        self._thread = threading.Thread(target=self._watch, name="hotbed recorder", daemon=True)
+        self._thread.start()
+
+    def note(self, kind: str, row: dict[str, Any]) -> None:
+        """Adds a row to what is seen: "calls" (CacheCall), "samples", "failures"; time and place are filled in."""
+        if not self._elsewhere():
+            full = {"time_us": time.time_ns() // 1000, "positions": self._positions(), **row}
+            with self._lock:
+                self._rows.setdefault(kind, []).append(full)
+
+    def step(self) -> None:
+        """A step is over, says the program; optimizers no longer count."""
+        followed = self._followed
+        if self._elsewhere() or followed is None:
+            return
+        if not self._by_hand:
+            self._by_hand, self._steps = True, 0
+        with self._lock:
+            self._rows.setdefault("by_hand", []).append(followed.follower.mark("stepped"))
+        self._step_over()
+
+    def stop(self) -> None:
+        """Writes what is left and closes the file; a second call does nothing."""
+        if self._elsewhere():
+            return
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        with self._lock, self._guarded():
+            if self.closed:
+                return
+            if self._thread is not None:
+                self._last_look()
+            self._flush({"ended": True})
+            self._file.close()
+        self._close()
+
+    def _last_look(self) -> None:
+        assert self._followed is not None
+        follower = self._followed.follower
+        follower.detailed = True
+        follower.look()
+        follower.mark("end")
+        self._optimizers = max(self._optimizers, follower.optimizers())
+        self._sample(garbage=True)
+        self._read()
+        seen = {device: memory_seen(self._torch, device) for device in self._followed.clock.devices}
+        self._rows["processes"] = [[device, found.process_bytes] for device, found in seen.items()]
+
+    def _close(self) -> None:
+        self.closed = True
+        self._stop.set()
+        if self._followed is not None:
+            self._followed.release()
+
+    def raised(self, error: BaseException | None) -> None:
+        """`error` ends what is recorded; an out-of-memory error gives the last failure its words."""
+        memory = getattr(self._torch, "OutOfMemoryError", None)
+        if memory is not None and isinstance(error, memory) and self._failures and self._failures.count:
+            with self._lock:
+                self._rows.setdefault("messages", []).append([self._failures.count - 1, str(error)])
+
+    def _elsewhere(self) -> bool:
+        return self.closed or os.getpid() != self._owner
+
+    def _positions(self) -> list[Any]:
+        return [] if self._followed is None else self._followed.clock.positions()
+
+    def _after_step(self) -> None:
+        """An optimizer has stepped."""
+        assert self._followed is not None
+        if self._by_hand or self._elsewhere():
+            return
+        if self._followed.follower.rounds.complete > self._steps:
+            self._step_over()
+
+    def _step_over(self) -> None:
+        self._steps += 1
+        self._stepped_at = time.monotonic()
+        with self._lock, self._guarded():
+            if not self._elsewhere():
+                if self._schedule.wants_sample(self._stepped_at, self._steps):
+                    self._sample()
+                self._act(self._steps)
+        if self._steps == self._options.steps and self._options.enough is not None:
+            self._options.enough()
+
+    def _watch(self) -> None:
+        """On the recorder's own thread."""
+        while not self._stop.wait(_TICK_S):
+            if not self._lock.acquire(blocking=False):
+                continue
+            try:
+                with self._guarded():
+                    if not self._elsewhere():
+                        self._look_for_devices()
+                        self._tick()
+            finally:
+                self._lock.release()
+
+    def _tick(self) -> None:
+        assert self._followed is not None
+        now = time.monotonic()
+        self._followed.clock.positions()
+        if now - self._stepped_at > _NO_STEP_S or self._schedule.urgent(now, self._followed.clock.pending()):
+            self._act(None)
+
+    def _act(self, step: int | None) -> None:
+        assert self._followed is not None
+        now, pending = time.monotonic(), self._followed.clock.pending()
+        what = self._schedule.decide(now, pending, step)
+        if what == "read":
+            self._read()
+        elif what == "clear":
+            self._followed.history.clear()
+            self._followed.clock.cleared()
+            self._schedule.was_cleared(time.monotonic() - now)
+            self._waited_s += time.monotonic() - now
+        self._followed.follower.detailed = self._schedule.state != "skip"
+        self._followed.clock.every = self._schedule.beginning
+
+    def _read(self) -> None:
+        """Writes a window, and the rows that belong to it."""
+        assert self._followed is not None
+        if self._followed.history.missing or not self._torch.cuda.is_initialized():
+            self._flush({})
+            return
+        begun = time.monotonic()
+        self._look_for_devices()
+        ends, snapshot, entries = read_window(
+            self._torch, self._followed.history, self._followed.clock.devices
+        )
+        self._followed.clock.cleared()
+        now_us = time.time_ns() // 1000
+        self._file.window({"time_us": now_us, "ends": ends, "late": self._late}, snapshot)
+        self._flush({})
+        now = time.monotonic()
+        self._waited_s += now - begun
+        self._schedule.was_read(now, now - begun, entries)
+
+    def _flush(self, more: dict[str, Any]) -> None:
+        followed = self._followed
+        rows: dict[str, Any] = {"time_us": time.time_ns() // 1000, "waited_s": self._waited_s, **more}
+        if followed is not None:
+            follower = followed.follower
+            marks, notes, stepped = follower.take()
+            regular = follower.rounds.regular()
+            rows |= {
+                "marks": [[mark.kind, mark.time_us, mark.positions] for mark in marks],
+                "notes": [asdict(note) for note in notes],
+                "stepped": stepped,
+                "optimizers": max(self._optimizers, len(regular)),
+                "regular": regular,
+                "trouble": follower.trouble,
+            }
+        with self._lock:
+            rows |= self._rows
+            self._rows = {}
+        self._file.seen(rows)
+
+    def _sample(self, *, garbage: bool = False) -> None:
+        if self._holders is None:
+            return
+        found = self._holders.sample(garbage=garbage)
+        self._waited_s += self._holders.seconds
+        self._schedule.was_sampled(self._holders.seconds)
+        devices = {device: [asdict(row) for row in rows] for device, rows in found.items()}
+        if devices:
+            self.note("samples", {"devices": devices})
+
+    def _out_of_memory(self, row: dict[str, Any], count: int, since_s: float) -> None:
+        """torch is about to raise; the thread is the one that asked for memory."""
+        if self._elsewhere():
+            return
+        with self._lock, self._guarded():
+            self.note("failures", row)
+            if count <= _FEW_OOMS or since_s > _OOM_PAUSE_S:
+                self._sample(garbage=True)
+                self._read()
+
+    def _look_for_devices(self) -> None:
+        """Devices that have been used since the last look."""
+        assert self._followed is not None
+        for device in self._followed.clock.look():
+            properties = self._torch.cuda.get_device_properties(device)
+            self._file.meta(
+                {"device": device, "device_name": properties.name, "total_bytes": properties.total_memory}
+            )
+
+    def _guarded(self) -> _Guard:
+        return _Guard(self)
+
+    def fail(self, error: Exception) -> None:
+        """Ends the recording; the program goes on."""
+        print(f"hotbed: recording to {self.path} ends here: {error}", file=sys.stderr)  # noqa: T201
+        self._close()
+
+
+class _Guard:
+    """What fails within ends the recording, and not the program."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._recorder.fail(error)
+        return True
