@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hotbed.findings.finding import Finding
-from hotbed.findings.wording import event_words, listed
+from hotbed.findings.wording import counted, event_words, listed
 from hotbed.trace.model import Frame
 from hotbed.units import format_size
 
@@ -73,7 +73,7 @@ def _levels(case: Case) -> str:
 
 def _parts(shares: list[Share], total: int) -> list[str]:
     return [
-        f"{_name(share)} {format_size(share.bytes)} ({100 * share.bytes / total:.0f} %, {share.allocations} blocks)"
+        f"{_name(share)} {format_size(share.bytes)} ({100 * share.bytes / total:.0f} %, {counted(share.allocations, 'block')})"
         for share in shares[:_LINES]
     ]
 

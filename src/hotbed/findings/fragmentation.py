@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Of twelve jobs recorded on an H200 those of fixed sizes reserve 4 to 17 % more than is ever live, which no setting
 # changes much; those whose sizes vary 32 to 74 %. Below 64 MiB the rounding to segments of 20 MiB is the cause.
 _NOTABLE: Final = (0.10, 64 * MIB)
-_SEVERE: Final = (0.25, 128 * MIB)
+_SEVERE: Final = (0.25, 256 * MIB)
 _LINES: Final = 5
 _CODES: Final = {
     HOLE: "fragmentation/pinned",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hotbed.errors import UsageError
-from hotbed.findings import composition, fragmentation, oom, storms
+from hotbed.findings import cache, composition, fragmentation, oom, peaks, storms
 from hotbed.findings.case import Case
 
 if TYPE_CHECKING:
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 RULES: Final[tuple[tuple[str, Callable[[Case], Iterator[Finding]]], ...]] = (
     ("oom", oom.find),
+    ("peak", peaks.find),
     ("peak", composition.find),
     ("fragmentation", fragmentation.find),
     ("storm", storms.find),
+    ("cache", cache.find),
 )
 """group → the rule that finds it; the group is what stands before the slash of a code"""
 _ORDER: Final = {"problem": 0, "notice": 1, "fine": 2}

@@ -50,10 +50,11 @@ class Program:
         stack = np.array([known.index(line) if line else NONE for line in self.lines], np.int32)
         category = np.array([names.index(name) if name else NONE for name in self.categories], np.int32)
         notes = {"steps": tuple(self.steps), "calls": tuple(self.calls), **(recorded or {})}
+        stacks = tuple((Frame("main.py", line, "main"),) for line in known)
         return replace(
             made,
             events=replace(made.events, stack=stack, category=category),
-            stacks=tuple((Frame("main.py", line, "main"),) for line in known),
+            stacks=changes.pop("stacks", stacks),
             strings=tuple(names),
             recorded=Recorded(**notes) if any(notes.values()) else None,
             **changes,
