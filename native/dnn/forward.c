@@ -2,6 +2,7 @@
  * would compile kernels are not finalized: their workspace is known before. */
 #include "backend.h"
 #include "config.h"
+#include "cublas.h"
 #include "facts.h"
 #include "nodes.h"
 #include "properties.h"
@@ -10,6 +11,9 @@
 #include "whatif.h"
 
 #include <stddef.h>
+
+/* Places of a convolution's weights and input after its description; most dimensions of a tensor. */
+enum { WEIGHTS = 1, INPUT = 2, DIMENSIONS = 8 };
 
 static int is_convolution(int kind) {
     return kind == DNN_CONVOLUTION_FORWARD || kind == DNN_CONVOLUTION_FILTER || kind == DNN_CONVOLUTION_DATA;
@@ -33,6 +37,12 @@ int forward_destroy(void *descriptor) {
     return real_backend()->destroy(descriptor);
 }
 
+static void take_problem(struct node *to, const struct node *from) {
+    to->plain = from->plain;
+    to->channels_last = from->channels_last;
+    to->product = from->product;
+}
+
 static void belong(struct node *node, struct search *search, int index) {
     search_drop(node->search);
     node->search = search_share(search);
@@ -45,7 +55,32 @@ static struct node *first_node(const void *values, int64_t count) {
 
 static void note_operations(struct node *graph, const void *values, int64_t count) {
     struct node *operation = first_node(values, count);
-    graph->plain = count == 1 && operation && is_convolution(operation->kind);
+    graph->plain = count == 1 && operation && is_convolution(operation->kind) ? operation->kind : 0;
+    graph->channels_last = graph->plain && operation->channels_last && operation->pointwise;
+}
+
+static int is_tensor(const struct node *node, int attribute, int place) {
+    return (node->kind == DNN_CONVOLUTION_FORWARD && attribute == DNN_FORWARD_CONVOLUTION + place) ||
+           (node->kind == DNN_CONVOLUTION_FILTER && attribute == DNN_FILTER_CONVOLUTION + place);
+}
+
+static void note_weights(struct node *operation, void *tensor) {
+    int64_t sizes[DIMENSIONS];
+    long long count = 0;
+    operation->pointwise =
+        !real_backend()->get(tensor, DNN_TENSOR_SIZES, DNN_TYPE_INT64, DIMENSIONS, &count, sizes) && count > 2;
+    for (long long i = 2; i < count && i < DIMENSIONS; i++)
+        operation->pointwise &= sizes[i] == 1;
+}
+
+static void note_input(struct node *operation, void *tensor) {
+    int64_t sizes[DIMENSIONS], strides[DIMENSIONS];
+    long long count = 0;
+    const struct backend *real = real_backend();
+    operation->channels_last =
+        !real->get(tensor, DNN_TENSOR_SIZES, DNN_TYPE_INT64, DIMENSIONS, &count, sizes) && count > 2 &&
+        !real->get(tensor, DNN_TENSOR_STRIDES, DNN_TYPE_INT64, DIMENSIONS, &count, strides) && count > 2 &&
+        sizes[1] > 1 && strides[1] == 1;
 }
 
 static void note_config(struct node *plan, const void *values, int64_t count) {
@@ -53,7 +88,7 @@ static void note_config(struct node *plan, const void *values, int64_t count) {
     if (!config)
         return;
     plan->made_from = config->descriptor;
-    plan->plain = config->plain;
+    take_problem(plan, config);
     belong(plan, config->search, config->index);
     if (config->search)
         search_tried(config->search, config->index);
@@ -63,7 +98,7 @@ static void note_config(struct node *plan, const void *values, int64_t count) {
 static void note_engine(struct node *to, const void *values, int64_t count) {
     struct node *from = first_node(values, count);
     if (from)
-        to->plain = from->plain;
+        take_problem(to, from);
 }
 
 int forward_set(void *descriptor, int attribute, int type, int64_t count, const void *values) {
@@ -73,6 +108,10 @@ int forward_set(void *descriptor, int attribute, int type, int64_t count, const 
     struct node *node = status ? NULL : node_find(descriptor);
     if (!node)
         return status;
+    if (is_tensor(node, attribute, WEIGHTS) && count == 1)
+        note_weights(node, *(void *const *)values);
+    if (is_tensor(node, attribute, INPUT) && count == 1)
+        note_input(node, *(void *const *)values);
     if (attribute == DNN_GRAPH_OPERATIONS)
         note_operations(node, values, count);
     else if (attribute == DNN_PLAN_CONFIG)
@@ -129,7 +168,7 @@ static void note_results(const struct node *from, void *const *results, int64_t 
         struct node *config = node_find(results[i]);
         if (!config)
             continue;
-        config->plain = from->plain;
+        take_problem(config, from);
         belong(config, from->search, (int)i);
     }
 }
@@ -141,7 +180,7 @@ static void note_answer(struct node *node, int attribute, int64_t count, void *v
         search_note(node->search, node->index, values, count);
     else if (attribute == DNN_CONFIG_ENGINE && count == 1 && node_find(*(void **)values)) {
         struct node *engine = node_find(*(void **)values);
-        engine->plain = node->plain;
+        take_problem(engine, node);
         belong(engine, node->search, node->index);
     }
 }
@@ -156,12 +195,25 @@ int forward_get(void *descriptor, int attribute, int type, int64_t room, int64_t
         return DNN_SUCCESS;
     }
     long long got = 0;
+    unsigned asked = cublaslt_asked();
     int status = real_backend()->get(descriptor, attribute, type, room, &got, values);
+    if (node && cublaslt_asked() != asked)
+        node->product = 1;
     if (count)
         *count = got;
     if (!status && values && node)
         note_answer(node, attribute, got < room ? got : room, values);
     return status;
+}
+
+/* Measured on an H200: see docs/internals/cudnn.md. */
+static void remark_product(const struct node *plan) {
+    if (plan->product && plan->channels_last && plan->plain == DNN_CONVOLUTION_FILTER)
+        usage_remark("cuDNN: gradients of the weights of 1x1 convolutions with channels last are products that cuBLASLt "
+                     "splits over the multiprocessors: on a card each may want up to 17 MiB more for as long as it runs");
+    else if (plan->product && plan->channels_last)
+        usage_remark("cuDNN: 1x1 convolutions with channels last are products of cuBLASLt: on a card one in eight wants "
+                     "up to 8 MiB more for as long as it runs");
 }
 
 int forward_execute(void *plan, void *pack) {
@@ -170,6 +222,7 @@ int forward_execute(void *plan, void *pack) {
     long long count = 0;
     if (!node || node->workspace < 0)
         return DNN_SUCCESS;
+    remark_product(node);
     uint64_t bytes = (uint64_t)node->workspace, alternatives[PHANTOM_ALTERNATIVES];
     if (bytes)
         real_backend()->get(pack, DNN_PACK_WORKSPACE, DNN_TYPE_POINTER, 1, &count, &workspace);

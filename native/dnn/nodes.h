@@ -9,7 +9,10 @@ struct search;
 struct node {
     void *descriptor;
     int kind;
-    int plain;             /* one convolution and nothing else: the graph, and what was made from it */
+    int plain;             /* one convolution and nothing else: its kind, for the graph and what was made from it */
+    int channels_last;     /* of the convolution's input: for it, the graph and what was made from it */
+    int pointwise;         /* convolution: its weights are 1x1 */
+    int product;           /* heuristics and what they gave: they asked cuBLASLt, which a product goes to */
     int mode;              /* heuristics: the mode asked for */
     void *made_from;       /* heuristics: the operation graph; plan: the engine configuration */
     struct search *search; /* heuristics, config, engine, plan of a plain convolution: holds a reference */

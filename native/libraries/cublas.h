@@ -19,6 +19,9 @@ int cublas_version(void);
 /* Sets *out to the major, minor or patch number (property 0, 1, 2). */
 int cublas_property(int property, uint64_t out);
 
+/* How often this thread has asked cuBLASLt which algorithm to take, and so how much workspace. */
+unsigned cublaslt_asked(void);
+
 const char *cublas_status_name(int status);
 
 #endif
