@@ -173,6 +173,17 @@ struct phantom_inflow {
  * log begins with its parent's. */
 int64_t phantom_inflows(struct phantom_inflow *out, int64_t from, int64_t n);
 
+/* The beginning of the state that torch's generator on the CPU tells of itself. */
+struct phantom_twister {
+    uint64_t seed;
+    int32_t left, seeded; /* words to come before new ones are made, and one */
+    uint64_t next;        /* the word to come */
+    uint64_t words[624];  /* of 32 bits each */
+};
+
+/* Makes `state` what it is after `draws` more numbers of 32 bits. */
+void phantom_pass_over(struct phantom_twister *state, uint64_t draws);
+
 /* Number of distinct entry points called that the phantom does not model, and the name of one of them. */
 int phantom_unmodelled_count(void);
 const char *phantom_unmodelled_name(int index);

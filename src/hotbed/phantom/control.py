@@ -191,6 +191,8 @@ class Control:
         library.phantom_reads_so_far.restype = ctypes.c_int64
         library.phantom_reads_so_far.argtypes = [ctypes.POINTER(ctypes.c_int32)]
         library.phantom_certain.argtypes = [u64, ctypes.c_void_p, u64]
+        library.phantom_pass_over.argtypes = [u64, u64]
+        library.phantom_pass_over.restype = None
 
     def counters(self, device: int = 0) -> Counters:
         """The counters of `device`, all zero for a device that does not exist."""
@@ -304,6 +306,10 @@ class Control:
         """What lies at a device address, if the host wrote it and no kernel has run since."""
         content = ctypes.create_string_buffer(size)
         return content.raw if self._library.phantom_certain(address, content, size) else None
+
+    def pass_over(self, state: int, draws: int) -> None:
+        """Makes the state of a CPU generator that lies at address `state` what it is after `draws` more numbers."""
+        self._library.phantom_pass_over(state, draws)
 
     def drive(
         self,

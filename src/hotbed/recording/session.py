@@ -76,6 +76,7 @@ class Session:
         if torch.version.cuda is None or os.getpid() != self._owner:
             return
         self._begin_values("begin")
+        self._ours("weights").draw_less(torch, self.control)
         self.history = History(torch, stacks=self.job["stacks"])
         self.follower = Follower(torch, self.history, self.job["steps"], self._enough_steps)
         forking = self._ours("checkpoint").Forking(self) if self.job["shown"] is not None else None
