@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from hotbed import phantom
 from tests.forking import PYTHONS, TORCH, Forks, serving
@@ -43,6 +44,11 @@ def forking(forks: Forks) -> Iterator[None]:
         if not os.environ.get("HOTBED_TEST_FRESH"):
             patch.setattr(phantom, "start", forks.start)
         yield
+
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("hotbed", deadline=None)
+settings.load_profile("hotbed")
 
 
 def pytest_configure() -> None:
