@@ -25,6 +25,7 @@ VERBS = {
     "gpus": ("hotbed.cli.gpus", "List the GPUs that hotbed knows, and where each figure comes from."),
     "phantom": ("hotbed.cli.phantom", "Run programs on GPUs that are not there."),
     "report": ("hotbed.cli.report", "Write a trace as one HTML page: timeline, flame graph, memory map."),
+    "record": ("hotbed.cli.record", "Run a program and record what its GPU memory is used for."),
     "replay": ("hotbed.cli.replay", "Replay a trace under other settings: peak, driver calls, OOM."),
     "settings": ("hotbed.cli.settings", "Explain an allocator settings string for a torch version."),
     "trace": ("hotbed.cli.trace", "Show, convert and check recorded traces."),

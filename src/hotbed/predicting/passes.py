@@ -164,6 +164,7 @@ def _job(
     program: Program, options: RunOptions, this: Pass, orders: int, shown: tuple[int, int] | None
 ) -> dict[str, Any]:
     return {
+        "task": "session",
         "kind": program.kind,
         "target": program.target,
         "arguments": program.arguments,

@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hotbed.errors import UsageError
-from hotbed.recording.arrival import when_torch_arrives
-from hotbed.recording.beginning import when_cuda_begins
+from hotbed.recording.beginning import attach
 from hotbed.recording.current import current, make_current, refuse_second
 from hotbed.recording.files import make_room, path_of_rank, rank
 from hotbed.recording.recorder import Options, Recorder
@@ -109,12 +108,6 @@ def _start(path: str | os.PathLike[str], plan: Plan) -> Path:
     make_room(target)
     recorder = Recorder(target, Options(plan, facts={"rank": number}))
     make_current(recorder)
-    when_torch_arrives(lambda torch: _follow(recorder, torch))
+    attach(recorder)
     atexit.register(recorder.stop)
     return target
-
-
-def _follow(recorder: Recorder, torch: object) -> None:
-    if not recorder.closed:
-        recorder.follow(torch)
-        when_cuda_begins(torch, recorder.begin)

@@ -6,12 +6,10 @@ Executed by path in the program's own interpreter, where hotbed may be missing o
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 
 class Borrowed:
@@ -41,18 +39,6 @@ def _taken_out() -> dict[str, ModuleType]:
     return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "hotbed"}
 
 
-def load(path: str) -> Any:
-    """The module at `path`, known by no name to the program."""
-    spec = importlib.util.spec_from_file_location(f"_hotbed_{Path(path).stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up while they are made.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def main() -> None:
     """Runs the program and ends the process with its status."""
     here = Path(__file__).resolve()
@@ -62,8 +48,9 @@ def main() -> None:
     job = json.loads((folder / "job.json").read_text())
     borrowed = Borrowed(here.parent.parent)
     with borrowed:
-        session = importlib.import_module("hotbed.recording.session")
-    session.leave(session.record(job, folder, load(job["control"]), borrowed))
+        ending = importlib.import_module("hotbed.recording.ending")
+        task = importlib.import_module(f"hotbed.recording.{job['task']}")
+    ending.leave(task.record(job, folder, borrowed))
 
 
 if __name__ == "__main__":

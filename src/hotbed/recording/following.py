@@ -92,8 +92,13 @@ class Follower:
         self._install()
         self._graphs = GraphSteps(torch, self._replayed)
 
+    def end_after(self, wanted: int | None, stop: Callable[[], None]) -> None:
+        """Has `stop` called when so many rounds are complete."""
+        self._wanted, self._stop = wanted, stop
+
     def begin_anew(self) -> None:
         """Forgets what there was so far, and follows."""
+        self._wanted, self._enough = None, False
         self.rounds = Rounds()
         self.marks, self.notes, self.stepped, self._taken = [], [], [], 0
         self.trouble = None

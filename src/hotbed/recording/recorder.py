@@ -71,13 +71,18 @@ class Recorder:
     def _note_start(self) -> None:
         self._file.seen({"begun_us": self.begun_us, "time_us": self.begun_us, "pid": self._owner})
 
-    def follow(self, torch: Any) -> None:
-        """torch is there: follows what the program does with it."""
+    def follow(self, torch: Any) -> bool:
+        """torch is there: follows what the program does with it. False if this recorder is over, or elsewhere."""
+        if self._elsewhere():
+            return False
         self._torch = torch
         plan = self._options.plan
         self._followed = followed(torch, None if plan.whole else plan.ring_entries)
         self._followed.follower.after_step = self._after_step
+        if self._options.enough is not None:
+            self._followed.follower.end_after(self._options.steps, self._options.enough)
         self._file.meta({"torch_version": torch.__version__})
+        return True
 
     def begin(self) -> None:
         """CUDA is about to be initialised, or is already: the history begins."""
@@ -114,6 +119,8 @@ class Recorder:
         with self._lock:
             self._rows.setdefault("by_hand", []).append(followed.follower.mark("stepped"))
         self._step_over()
+        if self._steps == self._options.steps and self._options.enough is not None:
+            self._options.enough()
 
     def stop(self) -> None:
         """Writes what is left and closes the file; a second call does nothing."""
@@ -178,8 +185,6 @@ class Recorder:
                 if self._schedule.wants_sample(self._stepped_at, self._steps):
                     self._sample()
                 self._act(self._steps)
-        if self._steps == self._options.steps and self._options.enough is not None:
-            self._options.enough()
 
     def _watch(self) -> None:
         """On the recorder's own thread."""

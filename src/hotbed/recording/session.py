@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import ctypes
 import functools
 import importlib
+import importlib.util
 import os
 import sys
 import threading
 import time
-import traceback
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hotbed.recording.arrival import when_torch_arrives
+from hotbed.recording.ending import (
+    INTERRUPTED_CODE,
+    OUR_FOLDER,
+    described,
+    exit_code,
+    leave_at_once,
+    run_to_end,
+    show,
+)
 from hotbed.recording.first_use import at_first_use
 from hotbed.recording.following import EnoughError, Follower
 from hotbed.recording.history import History
-from hotbed.recording.launching import OUR_FILES, launch
 from hotbed.recording.limits import INTERRUPTED, Watch
-from hotbed.recording.open_files import flush_all
 from hotbed.recording.report import write_report
 from hotbed.recording.until import watch_output
 
@@ -31,22 +35,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 # A program may catch even EnoughError and go on; after so many times it is ended without asking.
 _SWALLOWED = 3
-_INTERRUPTED_CODE = 130
-_OUR_FOLDER = f"{os.path.dirname(__file__)}{os.sep}"  # noqa: PTH120 - as code objects name it
 
 
-def record(job: dict[str, Any], folder: Path, control: Any, borrowed: AbstractContextManager[None]) -> int:
+def record(job: dict[str, Any], folder: Path, borrowed: AbstractContextManager[None]) -> int:
     """Runs the program of `job` and writes report.json and snapshot.pickle into `folder`. Returns the exit status.
 
-    `control` is the module hotbed.phantom.control; within `borrowed` more of hotbed can be imported.
+    Within `borrowed` more of hotbed can be imported.
     """
-    session = Session(job, folder, control.Control(), borrowed)
+    session = Session(job, folder, _loaded(job["control"]).Control(), borrowed)
     session.watch.resume()
     _before_exit(session)
     when_torch_arrives(session.torch_arrived)
     if job["until"] is not None:
         watch_output(job["until"], session.found_text)
     return session.run()
+
+
+def _loaded(path: str) -> Any:
+    """The module hotbed.phantom.control, which is at `path`, known by no name to the program."""
+    spec = importlib.util.spec_from_file_location(f"_hotbed_{os.path.basename(path)}", path)  # noqa: PTH119
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up while they are made.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 class Session:
@@ -141,29 +155,19 @@ class Session:
     def run(self) -> int:
         """Until the program's own end or ours."""
         try:
-            stop = self._own_end()
+            stop = run_to_end(self.job)
         except EnoughError:
             return 0
         except KeyboardInterrupt as error:
             if not (self.folder.parent / INTERRUPTED).exists():
-                return self._failed(error, _INTERRUPTED_CODE)
+                return self._failed(error, INTERRUPTED_CODE)
             self.finish("interrupted")
-            return _INTERRUPTED_CODE
+            return INTERRUPTED_CODE
         except BaseException as error:  # noqa: BLE001 - whatever it is, the user must see it as python shows it
             return self._failed(error)
-        code = _exit_code(stop)
+        code = exit_code(stop)
         self.finish("end", exit_code=code, error=stop if code else None)
         return code
-
-    def _own_end(self) -> SystemExit:
-        """Runs the program, and what goes on after it in threads that are no daemons. Returns what it ended with."""
-        end = SystemExit()
-        try:
-            launch(self.job)
-        except SystemExit as stop:
-            end = stop
-        threading._shutdown()  # type: ignore[attr-defined]
-        return end
 
     def finish(
         self, ending: str, *, exit_code: int | None = None, error: BaseException | None = None
@@ -173,16 +177,16 @@ class Session:
             if self._written or os.getpid() != self._owner:
                 return False
             self._written = True
-            write_report(self, ending, exit_code, None if error is None else _described(error))
+            write_report(self, ending, exit_code, None if error is None else described(error))
         if self._forked and self.job["mode"] == "learn":
             # What the program would clean up is still needed: the next pass goes on from the same checkpoint.
-            _leave(0)
+            leave_at_once(0)
         return True
 
     def out_of_limits(self, ending: str) -> None:
         """Called on the watching thread: writes what is known and ends the process."""
         if self.finish(ending):
-            _leave(0)
+            leave_at_once(0)
 
     def found_text(self) -> None:
         """The awaited text was written to stdout."""
@@ -197,14 +201,13 @@ class Session:
         self.finish("steps")
         self._stops += 1
         if self._stops > _SWALLOWED or threading.current_thread() is not threading.main_thread():
-            _leave(0)
+            leave_at_once(0)
         raise EnoughError
 
     def _failed(self, error: BaseException, code: int = 1) -> int:
         memory = getattr(self.torch, "OutOfMemoryError", ())
         self.finish("out_of_memory" if isinstance(error, memory) else "error", exit_code=code, error=error)
-        own = _own(error.__traceback__)
-        sys.excepthook(type(error), error.with_traceback(own), own)
+        show(error)
         return code
 
 
@@ -214,63 +217,8 @@ def _before_exit(session: Session) -> None:
 
     @functools.wraps(leave_now)
     def _exit(status: int) -> None:
-        if not sys._getframe(1).f_code.co_filename.startswith(_OUR_FOLDER):
+        if not sys._getframe(1).f_code.co_filename.startswith(OUR_FOLDER):
             session.finish("end", exit_code=status)
         leave_now(status)
 
     os._exit = _exit  # type: ignore[assignment]
-
-
-def _described(error: BaseException) -> dict[str, Any]:
-    kind = type(error)
-    own = _own(error.__traceback__)
-    return {
-        "type": kind.__qualname__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}",
-        "message": str(error),
-        "traceback": "".join(traceback.format_exception(kind, error, own)),
-    }
-
-
-def _own(trace: TracebackType | None) -> TracebackType | None:
-    """`trace` without the frames that led into the program, and without ours between it and torch."""
-    while trace is not None and trace.tb_frame.f_code.co_filename in {*OUR_FILES, __file__}:
-        trace = trace.tb_next
-    parts = []
-    while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
-            parts.append(trace)
-        trace = trace.tb_next
-    own = None
-    for part in reversed(parts):
-        own = TracebackType(own, part.tb_frame, part.tb_lasti, part.tb_lineno)
-    return own
-
-
-def _exit_code(stop: SystemExit) -> int:
-    """As CPython ends: None is 0, a number itself, anything else is printed and 1."""
-    if stop.code is None or isinstance(stop.code, int):
-        return stop.code or 0
-    print(stop.code, file=sys.stderr)  # noqa: T201 - the program's own last words
-    return 1
-
-
-def leave(status: int) -> None:
-    """Ends the process as the interpreter would, up to its teardown.
-
-    Autograd's threads may meet that, and abort a program that is done and whose report is written.
-    """
-    # Its functions report their own errors.
-    with contextlib.suppress(BaseException):
-        atexit._run_exitfuncs()
-    flush_all()
-    _leave(status)
-
-
-def _leave(status: int) -> None:
-    """Ends the process at once, with what it printed."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    os._exit(status)
