@@ -11,6 +11,7 @@ import numpy as np
 
 from hotbed.errors import SettingsError
 from hotbed.findings.allocations import Allocations, allocations_of
+from hotbed.findings.growth import Growth, growth_of
 from hotbed.findings.lines import own_frame
 from hotbed.replaying.cost import warm_up_steps
 from hotbed.replaying.releases import explain_releases
@@ -223,6 +224,11 @@ class Case:
     def settled_steps(self) -> tuple[Step, ...]:
         """The training steps behind the warm-up (a quarter of them, at least one); all of fewer than three."""
         return self.train_steps[warm_up_steps(len(self.train_steps)) :]
+
+    @cached_property
+    def growth(self) -> Growth | None:
+        """What grows from step to step; None for a trace without steps."""
+        return growth_of(self)
 
     def step_at(self, event: int) -> Step | None:
         """The stretch that event number `event` lies in."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hotbed.errors import UsageError
-from hotbed.findings import cache, composition, fragmentation, oom, peaks, storms
+from hotbed.findings import cache, composition, fragmentation, leaks, oom, peaks, steady, storms
 from hotbed.findings.case import Case
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ RULES: Final[tuple[tuple[str, Callable[[Case], Iterator[Finding]]], ...]] = (
     ("fragmentation", fragmentation.find),
     ("storm", storms.find),
     ("cache", cache.find),
+    ("leak", leaks.find),
+    ("memory", steady.find),
 )
 """group → the rule that finds it; the group is what stands before the slash of a code"""
 _ORDER: Final = {"problem": 0, "notice": 1, "fine": 2}

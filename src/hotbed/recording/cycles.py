@@ -134,12 +134,13 @@ def _in_words(ring: list[Any]) -> Cycle:
     names = [_word(item) for item in ring]
     shown = [name for name in names if name] or [type(item).__name__ for item in ring]
     first = next((at for at, item in enumerate(ring) if _has_attributes(item)), 0)
-    scope = None
-    for item, following in zip(ring, [*ring[1:], ring[0]], strict=True):
-        scope = scope or _attribute(item, following, ring)
+    ways = [
+        _attribute(item, following, ring) for item, following in zip(ring, [*ring[1:], ring[0]], strict=True)
+    ]
+    scope = min((way for way in ways if way), default=None, key=lambda way: way[:2])
     start = shown.index(_word(ring[first])) if _word(ring[first]) in shown else 0
     shown = shown[start:] + shown[:start]
-    return Cycle(" → ".join([*shown, shown[0]]), scope)
+    return Cycle(" → ".join([*shown, shown[0]]), scope and scope[2])
 
 
 def _has_attributes(item: Any) -> bool:
@@ -156,8 +157,9 @@ def _word(item: Any) -> str:
     return type(item).__qualname__
 
 
-def _attribute(item: Any, following: Any, ring: list[Any]) -> Scope | None:
-    """The attribute of `item` that leads on along the ring, unless it is the table of a module."""
+def _attribute(item: Any, following: Any, ring: list[Any]) -> tuple[bool, str, Scope] | None:
+    """The attribute of `item` that leads on along the ring, unless it is the table of a module; (through a container or
+    not, name, scope): that which refers back without one is what a weak reference can take the place of."""
     if not _has_attributes(item):
         return None
     own = object.__getattribute__(item, "__dict__")
@@ -166,5 +168,6 @@ def _attribute(item: Any, following: Any, ring: list[Any]) -> Scope | None:
         following = ring[(at + 1) % len(ring)]
     for name, value in own.items():
         if value is following and name not in ("_parameters", "_buffers", "_modules"):
-            return Scope("attribute", name, owner=type(item))
+            through = isinstance(value, (dict, list, tuple, set))
+            return through, name, Scope("attribute", name, owner=type(item))
     return None

@@ -36,6 +36,16 @@ _GROWS = frozenset(
 )
 _TO_HOST = frozenset(["item", "tolist", "cpu", "numpy"])
 _PLAIN = frozenset(["float", "int", "len", "str", "bool", "round"])
+_HOOKS = {
+    "register_forward_hook": "_forward_hooks",
+    "register_forward_pre_hook": "_forward_pre_hooks",
+    "register_full_backward_hook": "_backward_hooks",
+    "register_full_backward_pre_hook": "_backward_pre_hooks",
+    "register_backward_hook": "_backward_hooks",
+    "register_hook": "_backward_hooks",
+    "register_state_dict_pre_hook": "_state_dict_pre_hooks",
+}
+"""method of torch → the attribute that it fills"""
 _MOST_FILES = 40
 _LONGEST = 30_000
 """lines of a file that is still parsed"""
@@ -138,7 +148,7 @@ class _Source:
         found = [s for s in self._statements if _starts(s.within, line) and match(s.target)]
         adding = [statement for statement in found if statement.adds]
         if not adding:
-            for parameter, function in self._handed_to(match, line):
+            for parameter, function in self._handed_to(scope, line):
                 adding += [
                     s for s in self._statements if s.adds and function in s.within and parameter(s.target)
                 ]
@@ -157,6 +167,8 @@ class _Source:
                 if not isinstance(node, ast.Lambda):
                     self._functions.setdefault(node.name, node)
             for target, adds, values in _filled(node):
+                if isinstance(target, ast.Attribute):
+                    self.names.add(target.attr)
                 rank = _rank(node, adds, values, looped)
                 line = (isinstance(node, ast.Call) and target.end_lineno) or node.lineno  # type: ignore[attr-defined]
                 function = next((f.name for f in reversed(within) if hasattr(f, "name")), "<module>")
@@ -168,8 +180,8 @@ class _Source:
             )
             todo += [(child, looped, within) for child in reversed(list(ast.iter_child_nodes(node)))]
 
-    def _handed_to(self, match: Match, line: int | None) -> Iterator[tuple[Match, ast.AST]]:
-        """(matches the parameter, function) for calls of functions of this file with the object as an argument."""
+    def _handed_to(self, scope: Scope, line: int | None) -> Iterator[tuple[Match, ast.AST]]:
+        """(matches it there, function) for calls of functions of this file with the object, or what it lies in, as argument."""
         for call, within in self._calls:
             if (not call.args and not call.keywords) or not _starts(within, line):
                 continue
@@ -185,8 +197,10 @@ class _Source:
             handed = list(zip(names, call.args, strict=False))
             handed += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
             for name, value in handed:
-                if match(value):
-                    yield _named(name), function
+                for depth in range(len(scope.keys) + 1):
+                    if _matcher(scope._replace(keys=scope.keys[:depth]))(value):
+                        inside = scope._replace(kind="local", name=name, keys=scope.keys[depth:])
+                        yield _matcher(inside), function
 
 
 def _starts(within: tuple[ast.AST, ...], line: int | None) -> bool:
@@ -205,6 +219,9 @@ def _filled(node: ast.AST) -> Iterator[tuple[ast.expr, bool, list[ast.expr]]]:
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:
             yield node.func.value, True, node.args[-1:]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _HOOKS:
+            table = ast.Attribute(node.func.value, _HOOKS[node.func.attr], end_lineno=node.func.end_lineno)
+            yield table, True, node.args
     elif isinstance(node, ast.AugAssign):
         yield node.target, True, [node.value]
     elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
@@ -266,7 +283,3 @@ def _below(match: Match, key: str) -> Match:
         )
 
     return keyed
-
-
-def _named(name: str) -> Match:
-    return lambda node: isinstance(node, ast.Name) and node.id == name

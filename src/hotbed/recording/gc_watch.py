@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _MOST_SHARE = 0.005
 """of the time, for collections of the youngest generation"""
 _MOST_ROWS = 2000
-_ALLOCATED = 2
-"""index in the fields of hotbed.trace.marking.counts.Counters"""
+_ALLOCATED, _RESERVED = 2, 3
+"""indices in the fields of hotbed.trace.marking.counts.Counters"""
 
 
 class GcWatch:
     """Calls `told` with a row for each collection after which less is allocated on a device than before.
 
     `counters` gives, by device, what torch's allocator counts (fields of Counters). A row has the fields of CacheCall that
-    are known here, "positions" (the counters before) and "after". Collections of the youngest generation come every few
+    are known here, those in bytes by device, and "positions", the counters before. Collections of the youngest generation come every few
     hundred objects: of them so many are watched as cost little, and no more than so many rows are told.
     """
 
@@ -71,9 +71,12 @@ class GcWatch:
     def _end(self) -> None:
         before, self._before = self._before, None
         seconds = time.perf_counter() - self._begun
-        after = self._counters()
-        pairs = zip(before or [], after, strict=False)
-        less = any(then and now and now[_ALLOCATED] < then[_ALLOCATED] for then, now in pairs)
+        devices = {
+            str(device): _bytes(then, now)
+            for device, (then, now) in enumerate(zip(before or [], self._counters(), strict=False))
+            if then and now
+        }
+        less = any(row["allocated_after"] < row["allocated_before"] for row in devices.values())
         if less and self._rows < _MOST_ROWS:
             self._rows += 1
             self._told(
@@ -82,9 +85,18 @@ class GcWatch:
                     "where": _line() if self._kind == "gc.collect" else None,
                     "seconds": seconds,
                     "positions": before,
-                    "after": after,
+                    "devices": devices,
                 }
             )
+
+
+def _bytes(before: list[int], after: list[int]) -> dict[str, int]:
+    return {
+        "allocated_before": before[_ALLOCATED],
+        "allocated_after": after[_ALLOCATED],
+        "reserved_before": before[_RESERVED],
+        "reserved_after": after[_RESERVED],
+    }
 
 
 def _automatic() -> bool:
@@ -93,11 +105,12 @@ def _automatic() -> bool:
     return gc.isenabled() and 0 < due < gc.get_count()[0]
 
 
-def _line() -> tuple[str, int, str] | None:
-    """(file, line, function): the innermost of the program that runs now."""
+def _line() -> dict[str, Any] | None:
+    """The innermost line of the program that runs now, as the fields of hotbed.trace.Frame."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if in_program(frame.f_code):
-            return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+            code = frame.f_code
+            return {"filename": code.co_filename, "line": frame.f_lineno, "name": code.co_name}
         frame = frame.f_back
     return None

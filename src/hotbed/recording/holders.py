@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import math
 import time
 from dataclasses import replace
 from itertools import compress
@@ -29,8 +28,9 @@ _MOST_NODES = 4000
 """of graphs behind one owner"""
 _MOST_GRAPHS = 12
 _MOST_WITH_GRAPH = 256
-_WORTH_A_SEARCH = 1 << 20
-"""bytes that no name reaches, from which on it is asked who has them"""
+_WORTH_A_SEARCH, _WORTH_IT = 1 << 20, 8 << 20
+"""bytes that no name reaches, from which on it is asked who has them: in libraries and at the end; among dead cycles"""
+_SEARCH_S, _LONG_SEARCH_S = 1.0, 5.0
 
 
 class Holders:
@@ -40,13 +40,15 @@ class Holders:
         self._torch = torch
         self._lines = FillLines()
         self._graphs = SavedGraphs(torch)
+        self._searched = 0
         self.seconds = 0.0
         self.trouble: str | None = None
 
     def sample(self, budget_s: float = 0.25, *, garbage: bool = False) -> dict[int, tuple[Holding, ...]]:
-        """device → its owners, the largest first. Takes about `budget_s` of processor time at most; raises nothing.
+        """device → its owners, the largest first. Takes about `budget_s` of processor time; raises nothing.
 
-        `garbage`: look for dead cycles, however long that takes: for an out-of-memory error and the program's end.
+        Dead cycles are looked for, in another second, where half as much again is in nobody's hands as when they were
+        last looked for. `garbage`: in any case, and for longer: at an out-of-memory error and the program's end.
         """
         begun = time.perf_counter()
         # What this allocates must not set off a collection that the program would not have had.
@@ -75,13 +77,16 @@ class Holders:
             owners = Owners(walk)
         found, known = self._named(owners)
         complete = walk.complete
-        search = functools.partial(
-            Garbage, reached=walk.seen, ways=walk.ways, deadline=math.inf if garbage else deadline
-        )
+        limit = time.thread_time() + (_LONG_SEARCH_S if garbage else _SEARCH_S)
+        search = functools.partial(Garbage, reached=walk.seen, ways=walk.ways, deadline=limit)
         # From here on nothing of ours may refer to what the program has.
         del walk, owners
         lost = {key: places - known for key, places in lost.items() if not places <= known}
-        for device, holding in self._unnamed(lost, search) if complete else ():
+        nobodys = _bytes(lost.values())
+        if not complete or nobodys < (_WORTH_A_SEARCH if garbage else max(_WORTH_IT, self._searched * 1.5)):
+            return found
+        self._searched = nobodys
+        for device, holding in self._unnamed(lost, search):
             found[device] = (*found.get(device, ()), holding)
         return found
 
@@ -118,7 +123,7 @@ class Holders:
 
     def _behind(self, rows: list[Owner], plain: set[Place]) -> tuple[list[Holding], set[Place]]:
         """Rows of graphs: what they keep that no name reaches, under the path of the tensors in front."""
-        found = []
+        found: list[tuple[int, Holding]] = []
         saved: set[Place] = set()
         with_graph = sorted((row for row in rows if row.with_graph), key=lambda row: -len(row.with_graph))
         for row in with_graph[:_MOST_GRAPHS]:
@@ -126,24 +131,22 @@ class Holders:
             kept = graph.saved - plain
             saved |= kept
             least = "" if graph.whole else "at least "
-            found.append(
-                replace(
-                    self._holding(row),
-                    kind="graph",
-                    owner=f"autograd graph behind `{row.name.path}`: {least}{graph.nodes} nodes",
-                    tensors=len(kept),
-                    bytes=_bytes([kept]),
-                    addresses=_addresses(kept),
-                )
+            holding = replace(
+                self._holding(row),
+                kind="graph",
+                owner=f"autograd graph behind `{row.name.path}`: {least}{graph.nodes} nodes",
+                tensors=len(kept),
+                bytes=_bytes([kept]),
+                addresses=_addresses(kept),
             )
-        return found, saved
+            found.append((graph.nodes, holding))
+        # Of graphs that keep the same, the shortest is the one that the others hang on.
+        return [holding for _, holding in sorted(found, key=lambda pair: pair[0])], saved
 
     def _unnamed(
         self, places: dict[int, set[Place]], search: Callable[[set[int]], Garbage]
     ) -> list[tuple[int, Holding]]:
         """Rows of tensors that no name reaches, given their storages by id: dead cycles, and what native code keeps."""
-        if _bytes(places.values()) < _WORTH_A_SEARCH:
-            return []
         garbage = search(set(places))
         groups: dict[tuple[int, Cycle | None], list[Place]] = {}
         for key, of_key in places.items():

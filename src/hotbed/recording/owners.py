@@ -72,10 +72,18 @@ class Owners:
             name = self._names.of(at)
             if name.row:
                 item = self._walk.objects[at]
-                found.append((name, "functools cache" if is_cache(item) else type(item).__name__))
+                found.append((name, _word(item)))
             at, depth = self._walk.parents[at], depth + 1
         self._above[begun] = found
         return found
+
+
+def _word(item: Any) -> str:
+    if is_cache(item):
+        return "functools cache"
+    if isinstance(item, deque) and item.maxlen is not None:
+        return f"deque of at most {item.maxlen}"
+    return type(item).__name__
 
 
 def _places(tensor: Any) -> list[Place]:

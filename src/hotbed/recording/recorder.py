@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hotbed.recording.device_memory import memory_seen
 from hotbed.recording.failures import Failures
 from hotbed.recording.followed import Followed, followed
+from hotbed.recording.gc_watch import GcWatch
 from hotbed.recording.holders import Holders
 from hotbed.recording.raw_file import RawFile
 from hotbed.recording.schedule import Plan, Schedule
@@ -55,6 +56,7 @@ class Recorder:
         self._torch: Any = None
         self._holders: Any = None
         self._failures: Failures | None = None
+        self._gc_watch: GcWatch | None = None
         self._rows: dict[str, list[Any]] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -88,16 +90,17 @@ class Recorder:
         """CUDA is about to be initialised, or is already: the history begins."""
         if self._elsewhere() or self._followed is None or self._thread is not None:
             return
+        self._late = self._torch.cuda.is_initialized()
         history = self._followed.history
-        self._late = any(history.counters(device)[0] for device in history.devices())
         history.start()
         if history.missing:
             self._file.meta({"missing": ["this allocator backend keeps no history, so there are no events"]})
-        else:
+        elif self._late:
             history.clear()
         self._look_for_devices()
         self._holders = Holders(self._torch)
         self._failures = Failures(self._torch, self._out_of_memory)
+        self._gc_watch = GcWatch(self._positions, lambda row: self.note("calls", row))
         self._followed.follower.mark("begin")
         self._thread = threading.Thread(target=self._watch, name="hotbed recorder", daemon=True)
         self._thread.start()
@@ -153,6 +156,8 @@ class Recorder:
     def _close(self) -> None:
         self.closed = True
         self._stop.set()
+        if self._gc_watch is not None:
+            self._gc_watch.stop()
         if self._followed is not None:
             self._followed.release()
 

@@ -1,0 +1,154 @@
+"""leak/*: memory that grows step by step and is never given back, who keeps it, and the line that makes it so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hotbed.findings import cycles, streams
+from hotbed.findings.finding import Finding, Severity
+from hotbed.findings.keepers import Keeper, keepers
+from hotbed.findings.leak_text import FIXES, evidence, title
+from hotbed.trace.model import NONE
+from hotbed.units import KIB, MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hotbed.findings.case import Case
+    from hotbed.findings.growth import Growth
+    from hotbed.trace import Frame
+
+FAR_STEPS: Final = 1_000_000
+"""A leak that fills the GPU only after so many steps is worth knowing, not more."""
+_NEVER_STEPS: Final = 100_000_000
+_UNKNOWN_GPU: Final = 80 << 30
+_SMALL: Final = 4 * KIB
+"""mean bytes of tensors from which on they, and not their graphs, are what is kept"""
+_HELD_AT_FAILURE: Final = 0.05
+"""share of what was allocated at an out-of-memory error that a traceback must hold to be named"""
+_EXPECTED: Final = frozenset(("optimizer state", "gradients"))
+"""Memory that comes step by step when parameters are used for the first time, and then stays."""
+
+
+def find(case: Case) -> Iterator[Finding]:
+    """One finding for each owner of memory that grows, and those of cycles and side streams."""
+    found = [finding for finding in growing(case) if finding.code.startswith("leak/")]
+    yield from found
+    if not any(finding.code == "leak/reference-cycle" for finding in found):
+        yield from cycles.find(case)
+    yield from _tracebacks(case, found)
+    yield from streams.find(case)
+
+
+def growing(case: Case) -> Iterator[Finding]:
+    """What grows, by owner: leak/*, and memory/still-growing where it may yet end."""
+    growth = case.growth
+    if growth is None:
+        return
+    for keeper in keepers(case, growth):
+        code = _code(case, growth, keeper)
+        if code is None:
+            continue
+        severity = _severity(case, keeper)
+        if severity is None:
+            continue
+        lines = [line.frame for line in keeper.lines if line.frame is not None]
+        where = keeper.holding.where if keeper.holding is not None else None
+        where = where or (lines[0] if lines else None)
+        yield Finding(
+            code=code,
+            severity="notice" if code == "memory/still-growing" else severity,
+            title=title(code, keeper),
+            evidence=tuple(evidence(case, growth, keeper, steps_left(case, keeper.per_step_bytes))),
+            fix=FIXES[code],
+            bytes=keeper.bytes,
+            per_step_bytes=round(keeper.per_step_bytes),
+            where=where,
+            others=_others(where, lines),
+            events=(int(growth.ends[growth.settled]), int(growth.ends[-1])),
+        )
+
+
+def _others(where: Frame | None, lines: list[Frame]) -> tuple[Frame, ...]:
+    return tuple(line for line in dict.fromkeys(lines) if line != where)[:5]
+
+
+def _code(case: Case, growth: Growth, keeper: Keeper) -> str | None:
+    """The class of the leak; memory/still-growing where it may yet end; None where it is expected."""
+    if _expected(case, keeper):
+        return None
+    courses = {line.course for line in keeper.lines if line.bytes >= keeper.bytes / 2} or {"steady"}
+    holding = keeper.holding
+    bounded = holding is not None and holding.owner.startswith("deque of at most")
+    if bounded or courses == {"slowing"} or (courses == {"enlarging"} and growth.axis == "eval"):
+        return "memory/still-growing"
+    if holding is None:
+        return "leak/unknown-owner"
+    if holding.kind == "cycle":
+        return "leak/reference-cycle"
+    if holding.kind == "traceback":
+        return "leak/traceback"
+    small = bool(holding.tensors) and holding.bytes / holding.tensors <= _SMALL
+    if keeper.by_graph >= 0.5 or (small and holding.with_graph >= holding.tensors / 2 > 0):
+        return "leak/retained-graph"
+    return "leak/growing-container"
+
+
+def _expected(case: Case, keeper: Keeper) -> bool:
+    kept = np.concatenate([line.kept for line in keeper.lines])
+    if not len(kept) or (
+        keeper.holding is not None and keeper.holding.kind in ("cycle", "traceback", "graph")
+    ):
+        return False
+    category = case.allocations.category[kept]
+    names = [case.trace.strings[index] if index != NONE else None for index in category.tolist()]
+    return sum(name in _EXPECTED for name in names) > len(names) / 2
+
+
+def steps_left(case: Case, per_step_bytes: float) -> int | None:
+    """How many more steps fit on this GPU at this growth; None where its size is not known."""
+    total = case.trace.device_info.total_bytes
+    if total is None or per_step_bytes <= 0:
+        return None
+    growth = case.growth
+    live = int(growth.live[-1]) if growth is not None else case.allocated_at(len(case.trace.events))
+    return max(int((total - live - (case.recorded.context_bytes or 0)) / per_step_bytes), 0)
+
+
+def _severity(case: Case, keeper: Keeper) -> Severity | None:
+    """By how soon the GPU is full; None for growth that no program lives to see."""
+    if keeper.per_step_bytes <= 0:
+        return None
+    left = steps_left(case, keeper.per_step_bytes)
+    if left is None:
+        left = int(_UNKNOWN_GPU / keeper.per_step_bytes)
+    if left < FAR_STEPS:
+        return "problem"
+    # Beside the few bytes on the GPU a graph keeps its nodes in the memory of the host.
+    with_graph = keeper.by_graph > 0 or (keeper.holding is not None and keeper.holding.with_graph > 0)
+    return "notice" if left < _NEVER_STEPS or with_graph else None
+
+
+def _tracebacks(case: Case, found: list[Finding]) -> Iterator[Finding]:
+    """Exceptions that hold memory when it runs out: once is enough."""
+    if not case.recorded.failures or any(finding.code == "leak/traceback" for finding in found):
+        return
+    for sample in case.recorded.samples[::-1]:
+        rows = [row for row in sample.holdings if row.kind == "traceback" and row.bytes >= 16 * MIB]
+        for row in sorted(rows, key=lambda row: -row.bytes)[:1]:
+            live = case.recorded.failures[-1].allocated_bytes or 0
+            if row.bytes >= _HELD_AT_FAILURE * live:
+                yield Finding(
+                    code="leak/traceback",
+                    severity="problem",
+                    title=f"an exception that is still held keeps {row.tensors} tensors alive through its traceback",
+                    evidence=(
+                        f"{row.owner}: the local variables of the frames that it passed through are not freed",
+                    ),
+                    fix=FIXES["leak/traceback"],
+                    bytes=row.bytes,
+                    where=row.where,
+                )
+                return
