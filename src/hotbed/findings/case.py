@@ -99,7 +99,7 @@ class Case:
     def empty_cache_events(self) -> tuple[int, ...]:
         """Places of the calls of empty_cache() that were carried out: as recorded, else as far as releases tell."""
         calls = [call for call in self.recorded.calls if call.kind == "empty_cache" and not call.skipped]
-        if calls or self.trace.recorded is not None:
+        if calls:
             return tuple(call.event for call in calls if call.event is not None)
         return tuple(sorted(explain_releases(self.trace).empty_cache_events))
 

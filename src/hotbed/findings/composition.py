@@ -86,7 +86,7 @@ def _name(share: Share) -> str:
 
 def _mostly(shares: list[Share], total: int) -> str:
     first = shares[0]
-    return f", {_name(first)} hold {100 * first.bytes / total:.0f} % of it" if first.of is not None else ""
+    return f", {100 * first.bytes / total:.0f} % of it {_name(first)}" if first.of is not None else ""
 
 
 def _advice(categories: list[Share], total: int) -> str | None:

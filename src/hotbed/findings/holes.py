@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hotbed.findings.layout import layout_at
 from hotbed.replaying.detail import PeakRequest, why_unusable
 from hotbed.trace.model import DEFAULT_POOL, NONE, Action
 
 if TYPE_CHECKING:
     from hotbed.findings.case import Case
-    from hotbed.trace import Frame, Segment
+    from hotbed.findings.layout import Layout
+    from hotbed.trace import Frame
     from hotbed.trace.model import PoolId
 
 _GROWTHS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
@@ -55,7 +57,7 @@ class Standing:
     request_bytes: int
     stream: int
     pool: PoolId
-    segments: tuple[Segment, ...]
+    layout: Layout
     kinds: tuple[Kind, ...]
 
     @property
@@ -100,32 +102,34 @@ def standing(case: Case, place: int, request: int) -> Standing:
         pool=DEFAULT_POOL if pool == NONE else case.trace.pools[pool],
         address=NONE,
     )
-    segments = case.map_at(place)
+    layout = layout_at(case, place)
     free: dict[str, list[int]] = {}
-    for segment in segments:
-        whole = len(segment.blocks) == 1
-        for block in segment.blocks:
-            if block.state == "inactive":
-                reason = why_unusable(segment, whole, block.size_bytes, wanted)
-                free.setdefault(reason, []).append(block.size_bytes)
+    columns = (layout.hole_bytes, layout.hole_segment, layout.hole_is_whole)
+    for size, segment, whole in zip(*(column.tolist() for column in columns), strict=True):
+        reason = why_unusable(layout.segments[segment], whole, size, wanted)
+        free.setdefault(reason, []).append(size)
     kinds = [Kind(reason, sum(sizes), len(sizes), max(sizes)) for reason, sizes in free.items()]
     kinds.sort(key=lambda kind: -kind.bytes)
-    return Standing(place, request, wanted.size_bytes, wanted.stream, wanted.pool, segments, tuple(kinds))
+    return Standing(place, request, wanted.size_bytes, wanted.stream, wanted.pool, layout, tuple(kinds))
 
 
 def pins(case: Case, stands: Standing) -> list[Pin]:
     """Who pins the free memory of partly used segments, line by line, most pinned bytes first."""
-    made = case.allocations
-    active = np.flatnonzero(made.active_at(stands.place))
-    number = dict(zip(made.address[active].tolist(), active.tolist(), strict=True))
+    layout, made = stands.layout, case.allocations
+    holes = layout.hole_segment[~layout.hole_is_whole]
+    sizes = layout.hole_bytes[~layout.hole_is_whole]
+    count = len(layout.segments)
+    free = np.bincount(holes, weights=sizes, minlength=count).astype(np.int64)
+    largest = np.zeros(count, np.int64)
+    np.maximum.at(largest, holes, sizes)
+    # The last block of each segment in this order is the one that outlives the others, the older one of equals.
+    order = np.lexsort((-made.made[layout.block], made.completed[layout.block], layout.block_segment))
+    ends = np.searchsorted(layout.block_segment[order], np.arange(count), "right") - 1
     found: dict[Frame | None, list[tuple[int, int, int]]] = {}
-    for segment in stands.segments:
-        used = [number[block.address] for block in segment.blocks if block.state != "inactive"]
-        holes = [block.size_bytes for block in segment.blocks if block.state == "inactive"]
-        if used and holes:
-            last = max(used, key=lambda index: (int(made.completed[index]), -int(made.made[index])))
-            line = case.line_of(int(made.stack[last]))
-            found.setdefault(line, []).append((int(made.size[last]), sum(holes), max(holes)))
+    for segment in np.flatnonzero(free).tolist():
+        last = int(layout.block[order[ends[segment]]])
+        row = (int(made.size[last]), int(free[segment]), int(largest[segment]))
+        found.setdefault(case.line_of(int(made.stack[last])), []).append(row)
     return sorted((_pin(line, rows) for line, rows in found.items()), key=lambda pin: -pin.free_bytes)
 
 

@@ -16,7 +16,7 @@ from hotbed.trace.verdict import Situation, from_driver, judge
 from hotbed.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from hotbed.findings.case import Case, Share
     from hotbed.findings.holes import Standing
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hotbed.trace.model import Block
     from hotbed.trace.recorded import Failure
     from hotbed.trace.verdict import Verdict
+
+    Segments = Sequence[Segment]
 
 _LOOKED_AT: Final = 4
 """A program that catches the error may run into it thousands of times: the last ones tell."""
@@ -49,7 +51,7 @@ def find(case: Case) -> Iterator[Finding]:
 
 def _at(case: Case, event: int, failure: Failure | None) -> Finding:
     stands = standing(case, event, event)
-    facts = _facts(case, stands, failure)
+    facts = _facts(case, stands, case.map_at(event), failure)
     verdict = judge(facts)
     where = (failure.where if failure is not None else None) or case.line_of(
         int(case.trace.events.stack[event])
@@ -109,15 +111,15 @@ def _with_failure(facts: Situation, failure: Failure) -> Situation:
     return replace(facts, **known)
 
 
-def _facts(case: Case, stands: Standing, failure: Failure | None) -> Situation:
+def _facts(case: Case, stands: Standing, segments: Segments, failure: Failure | None) -> Situation:
     """The situation at an OOM event; what the allocator's map says wins over what the recorder saw a little later."""
     event, events = stands.request, case.trace.events
     facts = Situation(total_bytes=case.trace.device_info.total_bytes)
     if failure is not None:
         facts = _with_failure(facts, failure)
     process, others = _by_nvml(case, int(events.time_us[event]))
-    blocks = [(segment, block) for segment in stands.segments for block in segment.blocks]
-    reserved = sum(segment.size_bytes for segment in stands.segments)
+    blocks = [(segment, block) for segment in segments for block in segment.blocks]
+    reserved = sum(segment.size_bytes for segment in segments)
     pool, stream = stands.pool, stands.stream
     facts = replace(
         facts,
@@ -141,11 +143,8 @@ def _facts(case: Case, stands: Standing, failure: Failure | None) -> Situation:
     gap = from_driver(stands.request_bytes) - (facts.room_bytes or 0)
     return replace(
         facts,
-        pending_suffices=_would_serve(
-            stands, gap, lambda segment, block: _is_free(block) or _is_pending(block)
-        )
-        and bool(facts.pending_bytes),
-        private_suffices=_private_serves(stands, gap),
+        pending_suffices=bool(facts.pending_bytes) and _would_serve(stands, segments, gap),
+        private_suffices=_private_serves(stands, segments, gap),
     )
 
 
@@ -157,14 +156,14 @@ def _is_pending(block: Block) -> bool:
     return block.state == "active_pending_free"
 
 
-def _would_serve(stands: Standing, gap: int, counts: Callable[[Segment, Block], bool]) -> bool:
-    """Whether the request could have been served had all blocks that `counts` names been free: from one run of them in
-    its own pool and stream, or by giving whole segments back to the driver."""
+def _would_serve(stands: Standing, segments: Segments, gap: int) -> bool:
+    """Whether the request could have been served had all blocks that wait been free: from one run of them in its own
+    pool and stream, or by giving whole segments back to the driver."""
     returned = 0
-    for segment in stands.segments:
+    for segment in segments:
         longest = run = 0
         for block in segment.blocks:
-            run = run + block.size_bytes if counts(segment, block) else 0
+            run = run + block.size_bytes if _is_free(block) or _is_pending(block) else 0
             longest = max(longest, run)
         if (segment.pool, segment.stream) == (stands.pool, stands.stream) and longest >= stands.request_bytes:
             return True
@@ -172,9 +171,9 @@ def _would_serve(stands: Standing, gap: int, counts: Callable[[Segment, Block], 
     return returned >= gap
 
 
-def _private_serves(stands: Standing, gap: int) -> bool:
+def _private_serves(stands: Standing, segments: Segments, gap: int) -> bool:
     """Whether what is free in other pools would have served the request there, or given back to the driver."""
-    others = [segment for segment in stands.segments if segment.pool != stands.pool]
+    others = [segment for segment in segments if segment.pool != stands.pool]
     holes = [block.size_bytes for segment in others for block in segment.blocks if _is_free(block)]
     whole = sum(segment.size_bytes for segment in others if all(map(_is_free, segment.blocks)))
     return max(holes, default=0) >= stands.request_bytes or (whole > 0 and whole >= gap)

@@ -129,6 +129,9 @@ def _cause(case: Case, steps: list[Step], storm: _Storm) -> str:
     if storm.returned_bytes < storm.taken_bytes / 2:
         return "storm/sizes"
     first, end = steps[0].first_event or 0, steps[-1].end_event or 0
+    retries = sum(step.retries or 0 for step in steps)
+    if retries >= _HABIT * len(steps):
+        return "storm/retries"
     if sum(first <= event < end for event in case.empty_cache_events) >= _HABIT * len(steps):
         return _EMPTY_CACHE
     return "storm/gc-threshold" if case.settings.garbage_collection_threshold else "storm/retries"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,22 +10,39 @@ from hotbed.trace.beginning import cut, fill, put_back, segment_of
 from hotbed.trace.model import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from hotbed.trace.model import Block, Segment, Trace
-
-_TAKEN: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
-_GIVEN: Final = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 
 
 def segments_at(trace: Trace, place: int) -> list[Segment]:
     """The segments behind the first `place` events of `trace`, by address, without their blocks."""
-    runs = [*trace.initial_segments]
-    bases = [segment.address for segment in runs]
+    found = [*_whole_segments(trace, place), *_expandable_runs(trace, place)]
+    return sorted(found, key=lambda segment: segment.address)
+
+
+def _whole_segments(trace: Trace, place: int) -> Iterator[Segment]:
+    """Those that come and go in one piece: what happened last at an address tells whether one is there."""
     events = trace.events
-    for index in np.flatnonzero(np.isin(events.action[:place], _TAKEN + _GIVEN)).tolist():
+    moves = np.flatnonzero(np.isin(events.action[:place], (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE)))
+    addresses, last = np.unique(events.address[moves][::-1], return_index=True)
+    final = moves[::-1][last]
+    moved = set(addresses.tolist())
+    yield from (run for run in trace.initial_segments if not run.is_expandable and run.address not in moved)
+    for index in final[events.action[final] == Action.SEGMENT_ALLOC].tolist():
+        yield segment_of(events, index, trace.pools)
+
+
+def _expandable_runs(trace: Trace, place: int) -> list[Segment]:
+    """Those made of pages, one run of pages for each stretch of mapped memory."""
+    events = trace.events
+    runs = [run for run in trace.initial_segments if run.is_expandable]
+    bases = [run.address for run in runs]
+    for index in np.flatnonzero(
+        np.isin(events.action[:place], (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP))
+    ).tolist():
         segment = segment_of(events, index, trace.pools)
-        if events.action[index] in _TAKEN:
+        if events.action[index] == Action.SEGMENT_MAP:
             put_back(runs, bases, segment)
         else:
             cut(runs, bases, segment.address, segment.end)
