@@ -151,6 +151,27 @@ class Template:
         return content.tobytes()
 
 
+def closed(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """`snapshot` with its entries ended by those that give everything back: repetitions then begin where the last ended."""
+    entries = list(snapshot["device_traces"][0])
+    pattern, now = entries[-1], entries[-1]["time_us"]
+
+    def add(action: str, address: int, size: int, frames: Any) -> None:
+        time_us = now + len(entries)
+        entries.append(
+            {**pattern, "action": action, "addr": address, "size": size, "frames": frames, "time_us": time_us}
+        )
+
+    for segment in snapshot["segments"]:
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated":
+                add("free_requested", block["address"], block["requested_size"], block["frames"])
+                add("free_completed", block["address"], block["requested_size"], block["frames"])
+    for segment in snapshot["segments"]:
+        add("segment_free", segment["address"], segment["total_size"], [])
+    return {**snapshot, "segments": [], "device_traces": [entries]}
+
+
 def write(out: IO[bytes], snapshot: dict[str, Any], target_bytes: int) -> int:
     """Writes a snapshot of about `target_bytes` to `out`; returns how many entries it has."""
     entries = snapshot["device_traces"][0]
@@ -187,9 +208,12 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--mib", type=int, default=1024)
     parser.add_argument("--seed-trace", type=Path, default=SEED)
+    parser.add_argument("--closed", action="store_true", help="end each repetition with nothing held")
     options = parser.parse_args()
     with open_source(options.seed_trace) as data:
         snapshot = read_plain_pickle(data)
+    if options.closed:
+        snapshot = closed(snapshot)
     with options.out.open("wb") as out:
         entries = write(out, snapshot, options.mib << 20)
     print(f"{options.out}: {options.out.stat().st_size} bytes, {entries} entries")

@@ -51,17 +51,21 @@ def pieces(trace: Trace) -> list[Piece]:
     walk = _Walk()
     for piece in _before(trace):
         walk.take(piece)
-    events = trace.events
-    for index in np.flatnonzero(np.isin(events.action, _TAKEN + _GIVEN)).tolist():
-        address, size = int(events.address[index]), int(events.size[index])
-        if events.action[index] in _GIVEN:
+    for index, action, address, size, stream, pool in _changes(trace):
+        if action in _GIVEN:
             walk.give_back(address, address + size, index)
         else:
-            expandable = bool(events.action[index] == Action.SEGMENT_MAP)
-            stream, pool = int(events.stream[index]), int(events.pool[index])
-            large = size > _SMALL_SEGMENT
-            walk.take(Piece(address, size, index, len(events), stream, pool, large, expandable))
+            large, expandable = size > _SMALL_SEGMENT, action == Action.SEGMENT_MAP
+            walk.take(Piece(address, size, index, len(trace.events), stream, pool, large, expandable))
     return sorted([*walk.done, *walk.open.values()], key=lambda piece: (piece.address, piece.taken))
+
+
+def _changes(trace: Trace) -> Iterator[tuple[int, ...]]:
+    """Index, action, address, size, stream and pool of each event that takes memory or gives it back."""
+    events = trace.events
+    rows = np.flatnonzero(np.isin(events.action, _TAKEN + _GIVEN))
+    columns = (events.action, events.address, events.size, events.stream, events.pool)
+    return zip(rows.tolist(), *(column[rows].tolist() for column in columns), strict=True)
 
 
 def _before(trace: Trace) -> Iterator[Piece]:

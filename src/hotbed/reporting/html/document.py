@@ -158,26 +158,20 @@ def _calls(case: Case) -> Iterator[dict[str, Any]]:
                 "skipped": call.skipped,
             }
         return
+    events = case.trace.events
+    kept = np.flatnonzero(~np.isin(events.action, (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)))
     for event in sorted(explain_releases(case.trace).empty_cache_events):
-        where = case.line_of(int(case.trace.events.stack[event]))
-        released = _released(case, event)
-        before = case.reserved_at(event)
+        where = case.line_of(int(events.stack[event]))
+        behind = np.searchsorted(kept, event)
+        end = int(kept[behind]) if behind < len(kept) else len(events)
         yield {
             "kind": "empty_cache",
             "where": _place(where),
             "event": event,
             "seconds": None,
-            "reserved": [before, before - released],
+            "reserved": [case.reserved_at(event), case.reserved_at(end)],
             "skipped": False,
         }
-
-
-def _released(case: Case, event: int) -> int:
-    """Bytes that the run of releases from `event` on gave back."""
-    events = case.trace.events
-    given = np.isin(events.action[event : event + 4096], (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP))
-    end = int(given.argmin()) if not given.all() else len(given)
-    return int(events.size[event : event + end].sum())
 
 
 def _failure(failure: Any) -> dict[str, Any]:
