@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hotbed.findings.case import Case
+    from hotbed.findings.difference import Difference
     from hotbed.findings.finding import Finding
     from hotbed.trace import Frame
 
@@ -36,8 +37,16 @@ class Document:
     columns: dict[str, npt.NDArray[Any]]
 
 
-def document(case: Case, findings: Sequence[Finding], name: str, most_events: int = MOST_EVENTS) -> Document:
-    """The report on `case`, called `name`."""
+def document(
+    case: Case,
+    findings: Sequence[Finding],
+    name: str,
+    *,
+    difference: Difference | None = None,
+    notes: Sequence[str] = (),
+    most_events: int = MOST_EVENTS,
+) -> Document:
+    """The report on `case`, called `name`; `notes` are what else the reader should know, in words."""
     window, bucket = _window(case, most_events)
     columns = event_columns(case, window)
     stacks = np.unique(np.concatenate((columns["siteStack"], columns["otherStack"])))
@@ -55,6 +64,8 @@ def document(case: Case, findings: Sequence[Finding], name: str, most_events: in
         "begun": {"allocated": case.allocated_at(window.first), "reserved": case.reserved_at(window.first)},
         "time0": _first_time(case),
         "timeFirst": _time_at(case, window.first),
+        "notes": list(notes),
+        "difference": None if difference is None else _difference(difference),
         "thinned": _thinned(case, window, bucket),
         "categories": list(case.trace.strings)
         if case.by_category(case.allocations.live_at(case.peak))
@@ -187,6 +198,25 @@ def _failure(failure: Any) -> dict[str, Any]:
 
 def _place(frame: Frame | None) -> str | None:
     return None if frame is None else f"{frame.filename}:{frame.line}"
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "note": difference.note,
+        "sides": [
+            {
+                "name": side.name,
+                "at": [round(at, 6) for at in side.at],
+                "allocated": list(side.allocated_bytes),
+                "reserved": list(side.reserved_bytes),
+            }
+            for side in difference.sides
+        ],
+        "rows": [
+            {"kind": row.kind, "name": row.name, "a": row.first_bytes, "b": row.second_bytes}
+            for row in difference.rows
+        ],
+    }
 
 
 def _samples(case: Case) -> dict[str, npt.NDArray[Any]]:

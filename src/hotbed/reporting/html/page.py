@@ -80,6 +80,7 @@ def _notices(header: Mapping[str, Any]) -> list[str]:
     if facts["otherDevices"]:
         others = ", ".join(map(str, facts["otherDevices"]))
         found.append(f"The file also has devices {others}: hotbed report --device N shows them.")
+    found += header["notes"]
     if not facts["complete"]:
         found.append("The recording was cut off: the process ended before it was closed.")
     return found

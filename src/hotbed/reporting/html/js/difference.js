@@ -27,8 +27,15 @@ export class Difference {
       size(b, "b"),
       { name: "difference", number: true, text: (row) => signed(row.b - row.a), sort: (row) => Math.abs(row.b - row.a) },
     ];
-    for (const [id, name, rows] of [["table-totals", "figure", this.about.totals], ["table-differences", "at the peak", this.about.rows]]) {
-      new Table(byId(id), name === "figure" ? "Figures of both" : "What is held at both peaks", columns(name)).show(rows);
+    const rows = (...kinds) => this.about.rows.filter((row) => kinds.includes(row.kind));
+    const shown = [
+      ["table-totals", "Peaks, and free memory at the reserved peak", "figure", rows("peak", "free")],
+      ["table-categories", "Held at the peaks, by category", "category", rows("category")],
+      ["table-lines-differ", "Held at the peaks, by line", "line", rows("line")],
+    ];
+    for (const [id, caption, name, found] of shown) {
+      byId(id).hidden = !found.length;
+      new Table(byId(id), caption, columns(name)).show(found);
     }
     byId("difference-key").replaceChildren(...this.about.sides.map((side, at) => element("li", {}, element("span", { class: `swatch side${at}`, "aria-hidden": "true" }), side.name)));
   }
