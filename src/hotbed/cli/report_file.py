@@ -34,7 +34,7 @@ def write_report(
     elif settings:
         difference = between_settings(case, (settings[0], settings[1]))
     long = len(case.trace.events) > _REPLAYED_EVENTS
-    found = examine([case.trace], [group for group in groups() if group != "cache"] if long else ())
+    found = examine([case], [group for group in groups() if group != "cache"] if long else ())
     notes = [f"Too long to replay here: hotbed findings --only cache {file.name}"] if long else []
     made = document(case, found, file.name, difference=difference, notes=notes)
     text = page(made)

@@ -34,8 +34,8 @@ def groups() -> list[str]:
     return sorted({group for group, _ in RULES})
 
 
-def examine(traces: Sequence[Trace], only: Collection[str] = ()) -> list[Finding]:
-    """What `traces` show, one per device and rank: problems first, then by size.
+def examine(traces: Sequence[Trace | Case], only: Collection[str] = ()) -> list[Finding]:
+    """What `traces` show, one per device and rank: problems first, then by size. A Case keeps what was worked out.
 
     `only` names the groups to look for; none means all. Raises UsageError for a group that there is not.
     """
@@ -46,7 +46,7 @@ def examine(traces: Sequence[Trace], only: Collection[str] = ()) -> list[Finding
         )
     found = [
         replace(finding, device=case.trace.device, rank=case.trace.rank)
-        for case in map(Case, traces)
+        for case in (one if isinstance(one, Case) else Case(one) for one in traces)
         for group, rule in RULES
         if not only or group in only
         for finding in rule(case)

@@ -41,7 +41,8 @@ class _Stretch:
 def find(case: Case) -> Iterator[Finding]:
     """At most one finding on the stretch that decides, and one on steps with two peaks."""
     stretches = [stretch for stretch in (_stretch(case, step) for step in case.steps) if stretch is not None]
-    settled = [stretch for stretch in stretches if stretch.step in case.settled_steps]
+    among = set(case.settled_steps)
+    settled = [stretch for stretch in stretches if stretch.step in among]
     if len(settled) < 2:
         return
     usual = sorted(settled, key=lambda stretch: stretch.bytes)[len(settled) // 2]

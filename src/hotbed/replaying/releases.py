@@ -95,6 +95,7 @@ class _Evidence:
         self.limit = _limit_above(trace, reserved)
         growths = np.flatnonzero(np.isin(trace.events.action, _GROWTHS))
         gaps = np.diff(trace.events.time_us)[growths[growths > 0] - 1]
+        self.requests = np.flatnonzero(np.isin(trace.events.action, (Action.ALLOC, Action.OOM)))
         self.instant = bool(len(gaps) and trace.events.time_us.any() and gaps.min() <= _INSTANT_DRIVER_US)
 
     def cause(self, run: _Run) -> _Cause | None:
@@ -140,7 +141,7 @@ class _Evidence:
         events = self.trace.events
         if run.growth is None or "max_split_size_mb" in self.trace.settings or _freed_late(self.trace, run):
             return False
-        request = _request_after(self.trace, run.growth)
+        request = self._request_after(run.growth)
         if "roundup" in self.trace.settings:
             request = max(request, int(events.size[run.growth]))
         same = slice(run.first, run.end)
@@ -155,6 +156,11 @@ class _Evidence:
             ).any()
         )
 
+    def _request_after(self, growth: int) -> int:
+        """Bytes of the request that made reserved memory grow at event `growth`."""
+        found = np.searchsorted(self.requests, growth)
+        return int(self.trace.events.size[self.requests[found] if found < len(self.requests) else growth])
+
 
 def _cause_by_stack(trace: Trace, run: _Run) -> _Cause | None:
     """By the stack of the release, which is that of empty_cache() or of the request that was retried."""
@@ -163,12 +169,6 @@ def _cause_by_stack(trace: Trace, run: _Run) -> _Cause | None:
         return None
     called = any(frame.name == "empty_cache" or "emptyCache" in frame.name for frame in trace.stacks[stack])
     return _Cause.CALL if called else _Cause.RETRY if run.growth is not None else None
-
-
-def _request_after(trace: Trace, growth: int) -> int:
-    """Bytes of the request that made reserved memory grow at event `growth`."""
-    made = np.isin(trace.events.action[growth:], (Action.ALLOC, Action.OOM))
-    return int(trace.events.size[growth + int(made.argmax())])
 
 
 def _freed_late(trace: Trace, run: _Run) -> bool:

@@ -19,6 +19,8 @@ _MIN_STEPS = 4
 # Allocations per step may vary this much (standard deviation over mean) before the swings are no steps.
 _MAX_VARIATION = 0.25
 _CLEARLY = 0.01
+_LOOKED_AT = 1 << 19
+"""stretches of a curve that are looked at: where each is long, its lowest and highest point stand for it"""
 _FRAGMENT = 0.6
 
 
@@ -93,7 +95,8 @@ def _without_fragments(made: npt.NDArray[np.int64], starts: list[int]) -> list[i
 def _swings(live: npt.NDArray[np.int64]) -> list[list[int]]:
     """For each depth of swing, shallow first, the indices at which the curve begins to rise."""
     swings = []
-    indices, values = list(range(len(live))), live.tolist()
+    kept = _extremes(live)
+    indices, values = kept.tolist(), live[kept].tolist()
     for share in _SWINGS:
         turns = _turning_points(values, share * int(live.max()))
         indices, values = [indices[turn] for turn in turns], [values[turn] for turn in turns]
@@ -101,6 +104,18 @@ def _swings(live: npt.NDArray[np.int64]) -> list[list[int]]:
             [index for index, here, after in zip(indices, values, values[1:], strict=False) if after > here]
         )
     return swings
+
+
+def _extremes(live: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Indices to look at: all, but of a long curve only the lowest and the highest of each short stretch."""
+    width = -(-len(live) // _LOOKED_AT)
+    if width < 4:
+        return np.arange(len(live))
+    whole = len(live) // width
+    rows = live[: whole * width].reshape(whole, width)
+    starts = np.arange(whole) * width
+    rest = np.arange(whole * width, len(live))
+    return np.unique(np.concatenate((starts + rows.argmin(1), starts + rows.argmax(1), rest)))
 
 
 def _turning_points(values: list[int], depth: float) -> list[int]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _LIFE: Final = (Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)
 _SEGMENT_EVENTS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP)
+# Plain numbers: an enum is slow where there are hundred thousands of segments.
+_PAGES: Final = (int(Action.SEGMENT_UNMAP), int(Action.SEGMENT_MAP))
 _STATE: Final = {
     int(Action.FREE_REQUESTED): "active_allocated",
     int(Action.FREE_COMPLETED): "active_pending_free",
@@ -111,10 +113,12 @@ def _segments_before(events: Events, final: Sequence[Segment], pools: Sequence[P
     """The segments that existed before the first event, empty, by address."""
     bases = [segment.address for segment in final]
     runs = [replace(segment, blocks=()) for segment in final]
-    for index in np.flatnonzero(np.isin(events.action, _SEGMENT_EVENTS))[::-1].tolist():
-        if events.action[index] in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP):
-            address = int(events.address[index])
-            cut(runs, bases, address, address + int(events.size[index]))
+    rows = np.flatnonzero(np.isin(events.action, _SEGMENT_EVENTS))[::-1]
+    taken = np.isin(events.action[rows], (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP))
+    columns = (rows, taken, events.address[rows], events.size[rows])
+    for index, is_taken, address, size in zip(*(column.tolist() for column in columns), strict=True):
+        if is_taken:
+            cut(runs, bases, address, address + size)
         else:
             put_back(runs, bases, segment_of(events, index, pools))
     return runs
@@ -123,7 +127,7 @@ def _segments_before(events: Events, final: Sequence[Segment], pools: Sequence[P
 def segment_of(events: Events, index: int, pools: Sequence[PoolId]) -> Segment:
     """What event `index` took from the driver or gave back. Only its size tells whether it was of the large pool."""
     size = int(events.size[index])
-    expandable = bool(events.action[index] == Action.SEGMENT_UNMAP)
+    expandable = int(events.action[index]) in _PAGES
     pool = int(events.pool[index])
     return Segment(
         address=int(events.address[index]),

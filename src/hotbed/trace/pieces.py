@@ -51,11 +51,13 @@ def pieces(trace: Trace) -> list[Piece]:
     walk = _Walk()
     for piece in _before(trace):
         walk.take(piece)
+    # Plain numbers: an enum is slow where there are hundred thousands of segments.
+    given, mapped = tuple(map(int, _GIVEN)), int(Action.SEGMENT_MAP)
     for index, action, address, size, stream, pool in _changes(trace):
-        if action in _GIVEN:
+        if action in given:
             walk.give_back(address, address + size, index)
         else:
-            large, expandable = size > _SMALL_SEGMENT, action == Action.SEGMENT_MAP
+            large, expandable = size > _SMALL_SEGMENT, action == mapped
             walk.take(Piece(address, size, index, len(trace.events), stream, pool, large, expandable))
     return sorted([*walk.done, *walk.open.values()], key=lambda piece: (piece.address, piece.taken))
 
@@ -98,6 +100,11 @@ class _Walk:
 
     def give_back(self, low: int, high: int, event: int) -> None:
         """Ends what is open in [low, high); what sticks out on either side stays open."""
+        whole = self.open.get(low)
+        if whole is not None and whole.size_bytes == high - low:
+            del self.open[low], self.bases[bisect.bisect_left(self.bases, low)]
+            self.done.append(replace(whole, returned=event))
+            return
         first = max(bisect.bisect_right(self.bases, low) - 1, 0)
         touched = [
             base

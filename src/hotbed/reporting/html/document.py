@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hotbed import __version__
-from hotbed.replaying.releases import explain_releases
 from hotbed.reporting.html.events import Window, event_columns
 from hotbed.reporting.html.stacks import stack_columns
 from hotbed.trace.model import Action
@@ -171,7 +170,7 @@ def _calls(case: Case) -> Iterator[dict[str, Any]]:
         return
     events = case.trace.events
     kept = np.flatnonzero(~np.isin(events.action, (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)))
-    for event in sorted(explain_releases(case.trace).empty_cache_events):
+    for event in case.empty_cache_events:
         where = case.line_of(int(events.stack[event]))
         behind = np.searchsorted(kept, event)
         end = int(kept[behind]) if behind < len(kept) else len(events)
