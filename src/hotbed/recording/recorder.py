@@ -90,12 +90,12 @@ class Recorder:
         """CUDA is about to be initialised, or is already: the history begins."""
         if self._elsewhere() or self._followed is None or self._thread is not None:
             return
-        self._late = self._torch.cuda.is_initialized()
         history = self._followed.history
+        self._late = any(history.counters(device)[0] for device in history.devices())
         history.start()
         if history.missing:
             self._file.meta({"missing": ["this allocator backend keeps no history, so there are no events"]})
-        elif self._late:
+        else:
             history.clear()
         self._look_for_devices()
         self._holders = Holders(self._torch)
