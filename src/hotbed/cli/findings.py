@@ -31,13 +31,21 @@ Examples:
     "--device", type=click.IntRange(min=0), help="Device of the traces.  [default: the one with most events]"
 )
 @click.option(
+    "--tune", "tuned", is_flag=True, help="Search what other settings would save of fragmentation: slow."
+)
+@click.option(
     "--oom",
     metavar="TEXT",
     help="Explain this out-of-memory message instead of a trace; - reads it from stdin.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: schema, source, findings.")
 def command(
-    traces: tuple[Path, ...], only: tuple[str, ...], device: int | None, oom: str | None, as_json: bool
+    traces: tuple[Path, ...],
+    only: tuple[str, ...],
+    device: int | None,
+    tuned: bool,
+    oom: str | None,
+    as_json: bool,
 ) -> int:
     """Say what recorded TRACES (torch snapshots or .hbt files) show: who holds the peak, what is lost, what to change.
 
@@ -47,7 +55,7 @@ def command(
         raise UsageError(
             "name one or more traces, or give an error message with --oom", hint="hotbed findings --help"
         )
-    found = _explained(oom) if oom is not None else _examined(traces, only, device)
+    found = _explained(oom) if oom is not None else _examined(traces, only, device, tuned=tuned)
     _print(found, [str(path) for path in traces], as_json=as_json)
     return 1 if any(finding.severity == "problem" for finding in found) else 0
 
@@ -58,11 +66,13 @@ def _explained(text: str) -> list[Finding]:
     return [explain(sys.stdin.read() if text == "-" else text)]
 
 
-def _examined(traces: tuple[Path, ...], only: tuple[str, ...], device: int | None) -> list[Finding]:
+def _examined(
+    traces: tuple[Path, ...], only: tuple[str, ...], device: int | None, *, tuned: bool
+) -> list[Finding]:
     from hotbed.findings.looking import examine
     from hotbed.trace import load_trace
 
-    return examine([load_trace(path, device) for path in traces], only)
+    return examine([load_trace(path, device) for path in traces], only, tuned=tuned)
 
 
 def _print(found: list[Finding], sources: list[str], *, as_json: bool) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from hotbed.errors import UsageError
 from hotbed.findings import cache, composition, fragmentation, leaks, oom, peaks, steady, storms
 from hotbed.findings.case import Case
+from hotbed.findings.ranks import find_across
+from hotbed.findings.savings import with_savings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -29,26 +31,43 @@ RULES: Final[tuple[tuple[str, Callable[[Case], Iterator[Finding]]], ...]] = (
 _ORDER: Final = {"problem": 0, "notice": 1, "fine": 2}
 
 
+ACROSS: Final = "rank"
+"""the group of what is found between traces"""
+
+
 def groups() -> list[str]:
     """The groups of findings there are."""
-    return sorted({group for group, _ in RULES})
+    return sorted({group for group, _ in RULES} | {ACROSS})
 
 
-def examine(traces: Sequence[Trace | Case], only: Collection[str] = ()) -> list[Finding]:
-    """What `traces` show, one per device and rank: problems first, then by size. A Case keeps what was worked out.
+def examine(
+    traces: Sequence[Trace | Case], only: Collection[str] = (), *, tuned: bool = False
+) -> list[Finding]:
+    """What `traces` show, one for each device and rank of one run: problems first, then by size.
 
-    `only` names the groups to look for; none means all. Raises UsageError for a group that there is not.
+    A Case instead of a trace keeps what was worked out.
+
+    `only` names the groups to look for; none means all. `tuned`: fragmentation comes with what other settings would save,
+    which takes a search. Raises UsageError for a group that there is not.
     """
     unknown = sorted(set(only) - set(groups()))
     if unknown:
         raise UsageError(
             f"there is no group of findings {unknown[0]!r}", hint="groups: " + ", ".join(groups())
         )
-    found = [
-        replace(finding, device=case.trace.device, rank=case.trace.rank)
-        for case in (one if isinstance(one, Case) else Case(one) for one in traces)
-        for group, rule in RULES
-        if not only or group in only
-        for finding in rule(case)
-    ]
+    cases = [one if isinstance(one, Case) else Case(one) for one in traces]
+    found = [finding for case in cases for finding in _alone(case, only, tuned=tuned)]
+    if not only or ACROSS in only:
+        found += find_across(cases)
     return sorted(found, key=lambda finding: (_ORDER[finding.severity], -(finding.bytes or 0)))
+
+
+def _alone(case: Case, only: Collection[str], *, tuned: bool) -> Iterator[Finding]:
+    """What one trace shows, marked with its device and rank."""
+    for group, rule in RULES:
+        if only and group not in only:
+            continue
+        for finding in rule(case):
+            marked = replace(finding, device=case.trace.device, rank=case.trace.rank)
+            worth = tuned and group == "fragmentation" and finding.severity != "fine"
+            yield with_savings(marked, case.trace) if worth else marked
