@@ -28,11 +28,9 @@ RULES: Final[tuple[tuple[str, Callable[[Case], Iterator[Finding]]], ...]] = (
     ("memory", steady.find),
 )
 """group → the rule that finds it; the group is what stands before the slash of a code"""
-_ORDER: Final = {"problem": 0, "notice": 1, "fine": 2}
-
-
 ACROSS: Final = "rank"
 """the group of what is found between traces"""
+_ORDER: Final = {"problem": 0, "notice": 1, "fine": 2}
 
 
 def groups() -> list[str]:
@@ -45,10 +43,8 @@ def examine(
 ) -> list[Finding]:
     """What `traces` show, one for each device and rank of one run: problems first, then by size.
 
-    A Case instead of a trace keeps what was worked out.
-
-    `only` names the groups to look for; none means all. `tuned`: fragmentation comes with what other settings would save,
-    which takes a search. Raises UsageError for a group that there is not.
+    A Case instead of a trace keeps what was worked out. `only` names the groups to look for; none means all.
+    `tuned`: fragmentation comes with what other settings would save, which takes a search. Raises UsageError for a group that there is not.
     """
     unknown = sorted(set(only) - set(groups()))
     if unknown:

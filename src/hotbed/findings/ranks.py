@@ -22,8 +22,8 @@ _LINES: Final = 4
 
 
 def find_across(cases: Sequence[Case]) -> Iterator[Finding]:
-    """What stands out between `cases`, one for each rank; nothing for a single one."""
-    if len(cases) < 2:
+    """What stands out between `cases`, one for each rank; nothing for those of one file, the devices of one process."""
+    if len({case.trace.source for case in cases}) < 2:
         return
     peaks = [case.allocated_at(case.peak) for case in cases]
     top, low = cases[peaks.index(max(peaks))], cases[peaks.index(min(peaks))]
