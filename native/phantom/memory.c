@@ -134,11 +134,10 @@ int memory_free(uint64_t address) {
 static int get_info(size_t *free_bytes, size_t *total_bytes) {
     struct device *device = device_now();
     device_touch(device);
-    uint64_t used = device_used(device), total = phantom.spec.total;
     if (!free_bytes || !total_bytes)
         return INVALID_VALUE;
-    *free_bytes = used < total ? total - used : 0;
-    *total_bytes = total;
+    *free_bytes = device_free(device);
+    *total_bytes = phantom.spec.total;
     return SUCCESS;
 }
 

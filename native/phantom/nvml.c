@@ -1,4 +1,4 @@
-/* NVML: the machine's devices, whatever CUDA_VISIBLE_DEVICES hides, and this process on them. */
+/* NVML: the machine's devices, whatever CUDA_VISIBLE_DEVICES hides, this process on them, and another one. */
 #include "device.h"
 #include "state.h"
 
@@ -172,7 +172,7 @@ static int memory(const void *device, unsigned long long *total, unsigned long l
         return NVML_INVALID_ARGUMENT;
     *total = phantom.spec.nvml_total;
     *reserved = phantom.spec.nvml_total - phantom.spec.total;
-    *used = used_on(index);
+    *used = used_on(index) + phantom.spec.others;
     *free_bytes = phantom.spec.total > *used ? phantom.spec.total - *used : 0;
     return NVML_SUCCESS;
 }
@@ -201,7 +201,10 @@ PHANTOM_API int nvmlDeviceGetMemoryInfo_v2(const void *device, struct memory_v2 
     return DRIVER(memory_info_v2(device, out));
 }
 
-/* The list of processes has one entry once this process has a context on the device. */
+/* A number that Linux gives to no process: its limit. */
+enum { OTHER_PID = 1 << 22, MOST_PROCESSES = 2 };
+
+/* The list of processes: the other one, where the spec has one, and this one once it has a context on the device. */
 struct process_v1 {
     unsigned pid;
     unsigned long long used;
@@ -213,18 +216,27 @@ struct process_v3 {
     unsigned gpu_instance, compute_instance;
 };
 
-static int processes(const void *device, unsigned *room, struct process_v1 *first) {
-    int index = index_of(device), ordinal = index < 0 ? -1 : ordinal_of(index);
-    unsigned running = ordinal >= 0 && phantom.device[ordinal].context, fits = room ? *room : 0;
+static unsigned list_processes(int index, struct process_v1 list[MOST_PROCESSES]) {
+    int ordinal = ordinal_of(index);
+    unsigned count = 0;
+    if (phantom.spec.others)
+        list[count++] = (struct process_v1){OTHER_PID, phantom.spec.others};
+    if (ordinal >= 0 && phantom.device[ordinal].context)
+        list[count++] = (struct process_v1){(unsigned)getpid(), used_on(index)};
+    return count;
+}
+
+static int processes(const void *device, unsigned *room, struct process_v1 *out) {
+    struct process_v1 list[MOST_PROCESSES];
+    int index = index_of(device);
     if (index < 0 || !room)
         return NVML_INVALID_ARGUMENT;
-    *room = running;
-    if (running > fits)
+    unsigned fits = *room;
+    *room = list_processes(index, list);
+    if (*room > fits)
         return NVML_INSUFFICIENT_SIZE;
-    if (running && first) {
-        first->pid = (unsigned)getpid();
-        first->used = used_on(index);
-    }
+    for (unsigned i = 0; out && i < *room; i++)
+        out[i] = list[i];
     return NVML_SUCCESS;
 }
 
@@ -233,10 +245,10 @@ PHANTOM_API int nvmlDeviceGetComputeRunningProcesses(const void *device, unsigne
 }
 
 static int processes_v3(const void *device, unsigned *room, struct process_v3 *out) {
-    struct process_v1 first = {0};
-    int code = processes(device, room, &first);
-    if (code == NVML_SUCCESS && *room && out)
-        *out = (struct process_v3){first.pid, first.used, ~0u, ~0u};
+    struct process_v1 list[MOST_PROCESSES];
+    int code = processes(device, room, list);
+    for (unsigned i = 0; code == NVML_SUCCESS && out && i < *room; i++)
+        out[i] = (struct process_v3){list[i].pid, list[i].used, ~0u, ~0u};
     return code;
 }
 
@@ -254,6 +266,8 @@ PHANTOM_API int nvmlDeviceGetGraphicsRunningProcesses_v3(const void *device, uns
 }
 
 static int system_name(unsigned pid, char *out, unsigned room) {
+    if (pid == OTHER_PID && phantom.spec.others)
+        return give_text(out, room, "another process");
     return pid == (unsigned)getpid() ? give_text(out, room, "hotbed phantom") : NVML_NOT_FOUND;
 }
 

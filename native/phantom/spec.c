@@ -56,7 +56,7 @@ static void set_number(struct spec *spec, const char *key, size_t length, long l
     const struct {
         const char *key;
         uint64_t *at;
-    } large[] = {{"total", &spec->total}, {"nvml_total", &spec->nvml_total}, {"context", &spec->context}};
+    } large[] = {{"total", &spec->total}, {"nvml_total", &spec->nvml_total}, {"context", &spec->context}, {"others", &spec->others}};
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
         if (strlen(small[i].key) == length && !strncmp(small[i].key, key, length))
             *small[i].at = (int)value;

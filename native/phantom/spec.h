@@ -18,6 +18,7 @@ struct spec {
     uint64_t total;         /* bytes as cudaMemGetInfo gives them */
     uint64_t nvml_total;    /* bytes as NVML gives them */
     uint64_t context;       /* bytes that a process takes by touching a device */
+    uint64_t others;        /* bytes of each device that another process holds */
     int cuda;               /* 1000 * major + 10 * minor of the driver */
     int major, minor;       /* compute capability */
     int sm;                 /* multiprocessors */

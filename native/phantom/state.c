@@ -70,6 +70,11 @@ uint64_t device_used(const struct device *device) {
     return device->counter[PHANTOM_USED_BYTES];
 }
 
+uint64_t device_free(const struct device *device) {
+    uint64_t taken = device_used(device) + phantom.spec.others;
+    return phantom.spec.total > taken ? phantom.spec.total - taken : 0;
+}
+
 static void add_used(struct device *device, uint64_t bytes) {
     uint64_t *counter = device->counter;
     counter[PHANTOM_USED_BYTES] += bytes;
@@ -88,8 +93,7 @@ void device_touch(struct device *device) {
 int device_take(struct device *device, uint64_t bytes) {
     device_touch(device);
     phantom.allocated = true;
-    uint64_t used = device_used(device);
-    if (used > phantom.spec.total || bytes > phantom.spec.total - used) {
+    if (bytes > device_free(device)) {
         device->counter[PHANTOM_OOM]++;
         return OUT_OF_MEMORY;
     }

@@ -48,8 +48,9 @@ static inline bool device_exists(int device) {
     return device >= 0 && device < phantom.spec.count;
 }
 
-/* Bytes of the device that are in use / its total. */
+/* Bytes of the device that this process uses, and those that nobody uses. */
 uint64_t device_used(const struct device *device);
+uint64_t device_free(const struct device *device);
 
 /* Creates the primary context, which takes spec.context bytes. */
 void device_touch(struct device *device);

@@ -23,6 +23,9 @@ gpu_option = click.option(
 )
 gpus_option = click.option("--gpus", "count", default=1, show_default=True, help="How many, up to 64.")
 total_option = click.option("--total", metavar="SIZE", help="Memory of each, instead of its own: 15GiB.")
+others_option = click.option(
+    "--others", metavar="SIZE", help="Memory of each that another process holds: 10GiB."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -38,12 +41,17 @@ def command() -> None:
 @gpu_option
 @gpus_option
 @total_option
+@others_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(gpu_name: str | None, count: int, total: str | None, argv: tuple[str, ...]) -> None:
+def run(
+    gpu_name: str | None, count: int, total: str | None, others: str | None, argv: tuple[str, ...]
+) -> None:
     """Run a program on phantom GPUs; its exit status and signals are its own."""
     from hotbed.phantom.environment import environment, refuse_privileged
+    from hotbed.units import parse_size
 
-    child = environment(_gpu(gpu_name, total), count=count, context=True)
+    held = parse_size(others) if others else 0
+    child = environment(_gpu(gpu_name, total), count=count, context=True, others=held)
     refuse_privileged(argv[0], child)
     sys.stdout.flush()
     os.execvpe(argv[0], list(argv), child)

@@ -34,10 +34,11 @@ _FIGURES = {
 }
 
 
-def spec_string(gpu: Gpu, *, context: bool = False) -> str:
+def spec_string(gpu: Gpu, *, context: bool = False, others: int = 0) -> str:
     """What HOTBED_PHANTOM_GPU says about `gpu`: "name=NVIDIA H200;total=150109880320;...".
 
     With `context`, a process takes the memory of a CUDA context by touching the device, where it is known.
+    `others` bytes of each device are held by another process.
     """
     pairs: dict[str, object] = {"name": gpu.name.replace(";", " ")}
     pairs |= {key: getattr(gpu, figure) for key, figure in _FIGURES.items()}
@@ -46,6 +47,8 @@ def spec_string(gpu: Gpu, *, context: bool = False) -> str:
         pairs["cc"] = 10 * major + minor
     if context:
         pairs["context"] = gpu.context_bytes
+    if others:
+        pairs["others"] = others
     if gpu.layouts:
         pairs |= _layout_pairs(gpu.layouts[:MAX_LAYOUTS])
     return ";".join(f"{key}={value}" for key, value in pairs.items() if value is not None)
@@ -64,16 +67,22 @@ def environment(
     *,
     count: int = 1,
     context: bool = False,
+    others: int = 0,
     base: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """`base` (default: this process's environment) changed so that a child started with it sees phantom GPUs.
 
-    `gpu` is the model of all `count` devices or its catalogue name (default: an H200), `context` as for `spec_string`. CUDA_VISIBLE_DEVICES
-    keeps its meaning. Raises PlatformError where the phantom cannot run.
+    `gpu` is the model of all `count` devices or its catalogue name (default: an H200), `context` and `others`
+    as for `spec_string`. CUDA_VISIBLE_DEVICES keeps its meaning. Raises PlatformError where the phantom cannot run.
     """
     if not 1 <= count <= MAX_GPUS:
         raise UsageError(f"{count} phantom GPUs are not possible", hint=f"ask for 1 to {MAX_GPUS}")
     card = find_gpu(gpu or DEFAULT_GPU) if gpu is None or isinstance(gpu, str) else gpu
+    if not 0 <= others < card.total_bytes:
+        raise UsageError(
+            f"another process cannot hold {others} bytes of a {card.name} with {card.total_bytes}",
+            hint="give --others less than the memory of one GPU",
+        )
     folder = str(phantom_folder())
     if ":" in folder or ";" in folder:
         raise PlatformError(
@@ -89,7 +98,7 @@ def environment(
     result["USE_PYTORCH_KERNEL_CACHE"] = "0"
     result.setdefault("TORCHINDUCTOR_CACHE_DIR", str(_cache(result) / "inductor"))
     result["HOTBED_PHANTOM"] = "1"
-    result["HOTBED_PHANTOM_GPU"] = spec_string(card, context=context)
+    result["HOTBED_PHANTOM_GPU"] = spec_string(card, context=context, others=others)
     result["HOTBED_PHANTOM_COUNT"] = str(count)
     return result
 
