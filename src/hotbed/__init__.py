@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hotbed.predicting import fit as fit
     from hotbed.recording.api import record as record
+    from hotbed.recording.guard.api import guard as guard
     from hotbed.replaying import replay as replay
     from hotbed.trace import load_trace as load_trace
     from hotbed.tuning import tune as tune
@@ -16,6 +17,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "fit": "hotbed.predicting",
+    "guard": "hotbed.recording.guard.api",
     "load_trace": "hotbed.trace",
     "record": "hotbed.recording.api",
     "replay": "hotbed.replaying",

@@ -16,17 +16,22 @@ _attached: list[bool] = []
 
 class Failures:
     """Calls `told` with a row (fields of hotbed.trace.recorded.Failure, and `device`), how many there were, and the
-    seconds since the one before. Only the newest of this process is called: torch keeps an observer for ever."""
+    seconds since the one before, until close(): torch itself keeps an observer for ever."""
 
     def __init__(self, torch: Any, told: Callable[[dict[str, Any], int, float], None]) -> None:
         self._torch, self._told = torch, told
         self.count = 0
         self._last = time.monotonic()
-        _current[:] = [self]
+        _current.append(self)
         attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
         if attach is not None and not _attached:
             _attached.append(True)
             attach(_observe)
+
+    def close(self) -> None:
+        """Calls no more; a second call does nothing."""
+        if self in _current:
+            _current.remove(self)
 
     def observe(self, device: int, requested: int, limit: int, free: int) -> None:
         """`limit`: the device's memory, or the cap that the program has set; bytes."""
@@ -52,5 +57,5 @@ class Failures:
 
 
 def _observe(device: int, requested: int, limit: int, free: int) -> None:
-    for failures in _current:
+    for failures in list(_current):
         failures.observe(device, requested, limit, free)

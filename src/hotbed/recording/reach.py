@@ -192,7 +192,12 @@ def is_programs(module: ModuleType) -> bool:
 
 def in_program(code: CodeType) -> bool:
     """Whether `code` is of the program's own files."""
-    return not code.co_filename.startswith((*_LIBRARIES, _OURS, "<frozen"))
+    return not in_library(code.co_filename)
+
+
+def in_library(filename: str) -> bool:
+    """Whether `filename` is Python's, hotbed's or an installed package's."""
+    return filename.startswith((*_LIBRARIES, _OURS, "<frozen"))
 
 
 def _program_roots(passed_over: tuple[str, ...]) -> Iterator[tuple[Root, Any]]:

@@ -158,6 +158,8 @@ class Recorder:
         self._stop.set()
         if self._gc_watch is not None:
             self._gc_watch.stop()
+        if self._failures is not None:
+            self._failures.close()
         if self._followed is not None:
             self._followed.release()
 
