@@ -22,13 +22,14 @@ class History:
         self._torch, self._stacks = torch, stacks
         self.entries = entries
         """most entries that torch keeps of each device; the oldest go first"""
-        self.missing = False
         self._before: dict[int, Position] = {}
         """counts that the program's own resets have taken from the counters"""
         self._peaks: dict[int, dict[str, int]] = {}
         """highest peaks before such resets"""
         self._wrap_resets()
         self._record = torch.cuda.memory._record_memory_history
+        # Another recorder of hotbed's keeps the history of this process, e.g. fit.
+        self.missing = self._record.__name__ == _kept_on.__name__
         self.keep_on()
 
     def keep_on(self) -> None:
@@ -37,6 +38,8 @@ class History:
 
     def start(self) -> None:
         """Call it right before CUDA is initialised: this initialises it."""
+        if self.missing:
+            return
         try:
             self._turn_on()
         except RuntimeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 _TICK_S = 0.25
 _NO_STEP_S = 5.0
 """A program that has not stepped for so long is read between its steps too."""
+_LOOK_S = 10.0
+_LOOK_SHARE = 500
+"""Modules are looked at before a reading, at most once in 10 s and in so many times what a look takes."""
 _FEW_OOMS = 5
 _OOM_PAUSE_S = 10.0
 
@@ -61,6 +65,7 @@ class Recorder:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._stepped_at = time.monotonic()
+        self._looked_at, self._look_s = time.monotonic(), 0.0
         self._steps = 0
         self._optimizers = 0
         self._by_hand = False
@@ -94,7 +99,13 @@ class Recorder:
         self._late = any(history.counters(device)[0] for device in history.devices())
         history.start()
         if history.missing:
-            self._file.meta({"missing": ["this allocator backend keeps no history, so there are no events"]})
+            self._file.meta(
+                {
+                    "missing": [
+                        "torch keeps no history here (its backend, or hotbed fit), so there are no events"
+                    ]
+                }
+            )
         else:
             history.clear()
         self._look_for_devices()
@@ -156,6 +167,7 @@ class Recorder:
     def _close(self) -> None:
         self.closed = True
         self._stop.set()
+        atexit.unregister(self.stop)
         if self._gc_watch is not None:
             self._gc_watch.stop()
         if self._failures is not None:
@@ -234,6 +246,10 @@ class Recorder:
             self._flush({})
             return
         begun = time.monotonic()
+        if begun - self._looked_at > max(_LOOK_S, self._look_s * _LOOK_SHARE):
+            self._followed.follower.look()
+            self._looked_at = time.monotonic()
+            self._look_s = self._looked_at - begun
         self._look_for_devices()
         ends, snapshot, entries = read_window(
             self._torch, self._followed.history, self._followed.clock.devices

@@ -19,6 +19,7 @@ from hotbed.trace.native import read_native
 from hotbed.trace.opcodes import read_plain_pickle
 from hotbed.trace.snapshot import devices_in, trace_of
 from hotbed.trace.windows import Joined, Window, join
+from hotbed.units import format_size
 
 if TYPE_CHECKING:
     from hotbed.trace.model import Trace
@@ -65,7 +66,13 @@ class RawRecording:
         self.rows.add(payload)
 
     def trace(self, device: int, complete: bool) -> Trace:
-        """The history of `device`, with steps, categories and all that was seen."""
+        """The history of `device`, with steps, categories and all that was seen. Raises TraceError for damaged rows."""
+        try:
+            return self._trace(device, complete)
+        except (OverflowError, IndexError, ValueError) as error:
+            raise TraceError(f"the recorder's rows are damaged: {error}", hint="record again") from error
+
+    def _trace(self, device: int, complete: bool) -> Trace:
         windows = self.windows[device]
         report = self.rows.report()
         joined = join(windows, self.rows.begun(device))
@@ -75,12 +82,12 @@ class RawRecording:
         found = marked(
             joined.trace, blocks, stretches, category, replace(seen, gaps=joined.gaps, complete=complete)
         )
-        return replace(found, missing=(*windows[0].trace.missing, *self._sentences(joined)))
+        return replace(found, missing=tuple(self._sentences(joined)))
 
     def _sentences(self, joined: Joined) -> list[str]:
         sentences = [self.rows.last.trouble] if self.rows.last.trouble else []
         if self.late:
-            sentences.append("recording began after CUDA was first used: what was there then has no stacks")
+            sentences.append(_late(joined.trace))
         if joined.gaps:
             allocations = sum(gap.allocations for gap in joined.gaps)
             sentences.append(
@@ -88,3 +95,11 @@ class RawRecording:
                 "program down; the events that bridge them are made up from the memory maps around them"
             )
         return sentences
+
+
+def _late(trace: Trace) -> str:
+    live = [
+        block for segment in trace.initial_segments for block in segment.blocks if block.state != "inactive"
+    ]
+    held = format_size(sum(block.size_bytes for block in live))
+    return f"recording began when {len(live)} blocks ({held}) were in use already; they have no stacks"
