@@ -21,7 +21,7 @@ export HOTBED_PYTHON := $(abspath $(BIN))/python
 # Tests start hundreds of processes: none of them should compile hotbed anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: build/sanitize help setup demo test lint native-test fuzz wheel aarch64 symbols fit-programs exactness device-bundle clean
+.PHONY: build/sanitize help setup demo test browser-test lint native-test fuzz wheel aarch64 symbols fit-programs exactness device-bundle clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -43,7 +43,13 @@ demo: setup  ## the recommendation for the shipped detection trace
 	$(BIN)/hotbed tune $(DEMO)
 
 test: setup  ## all tests that need no GPU
-	$(PYTEST) -m "not gpu and not slow"
+	$(PYTEST) -m "not gpu and not slow and not browser"
+
+browser-test: setup  ## reports in Debian's Chromium, which is installed where it is missing
+	command -v chromium > /dev/null || { apt-get update && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core; }
+	$(PIP) install -c constraints.txt --group browser
+	$(BIN)/python -m pytest tests/browser
 
 lint: setup  ## style, types, import rules, size budgets
 	$(BIN)/ruff check .

@@ -43,25 +43,30 @@ def show(file: Path, device: int | None, as_json: bool) -> None:
         printer.show(_page(file, trace))
 
 
-@command.command(epilog="\b\nExample:\n  hotbed trace convert snapshot.pickle snapshot.hbt")
+@command.command(
+    epilog="\b\nExamples:\n  hotbed trace convert snapshot.pickle snapshot.hbt\n  hotbed trace convert run.hbt run.json"
+)
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    type=click.Choice(["hbt", "perfetto", "memory-viz", "csv", "parquet"]),
+    help="What to write.  [default: by TARGET's name: .json, .pickle, .csv, .parquet, else hbt]",
+)
 @click.option("--force", is_flag=True, help="Replace TARGET if it exists.")
-def convert(source: Path, target: Path, force: bool) -> None:
-    """Write SOURCE with all its devices as a compact .hbt file."""
+def convert(source: Path, target: Path, to: str | None, force: bool) -> None:
+    """Write SOURCE with all its devices as a compact .hbt file, or for another tool."""
     from hotbed.cli import printer
     from hotbed.errors import UsageError
     from hotbed.trace import load_devices
-    from hotbed.trace.compaction import write_compact
+    from hotbed.trace.exporting import kind_of, write_as
     from hotbed.units import format_size
 
     if target.exists() and not force:
-        raise UsageError(
-            f"{target} exists",
-            hint=shlex.join(["hotbed", "trace", "convert", "--force", str(source), str(target)]),
-        )
+        command = ["hotbed", "trace", "convert", "--force", str(source), str(target)]
+        raise UsageError(f"{target} exists", hint=shlex.join(command))
     traces = load_devices(source)
-    write_compact(target, traces)
+    write_as(to or kind_of(target), target, traces)
     before, after = source.stat().st_size, target.stat().st_size
     events = sum(len(trace.events) for trace in traces)
     printer.note(f"{target}: {events} events, {format_size(after)} (was {format_size(before)})")

@@ -7,11 +7,14 @@ export function bytes(count) {
   if (count === null || count === undefined) return "unknown";
   let value = count;
   for (const unit of UNITS) {
-    if (Math.abs(value) < 1024) return unit === "B" ? `${value.toFixed(0)} B` : `${value.toFixed(1)} ${unit}`;
+    if (Math.abs(value) < 1024) return unit === "B" ? `${value.toFixed(0)} B` : `${tenths(value)} ${unit}`;
     value /= 1024;
   }
-  return `${value.toFixed(1)} TiB`;
+  return `${tenths(value)} TiB`;
 }
+
+/** One digit behind the point; what lies exactly between two goes to the even one, as Python has it. */
+const tenths = (value) => ((Math.abs(value) * 4) % 4 === 1 ? value - 0.01 * Math.sign(value) : value).toFixed(1);
 
 export const whole = (number) => Math.round(number).toLocaleString("en-US");
 

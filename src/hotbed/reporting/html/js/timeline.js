@@ -434,6 +434,7 @@ export class Timeline {
     this.canvas.setAttribute("aria-valuetext", text);
     const { low, high, axis } = this.view;
     const shown = axis === "events" ? `events ${whole(low)} to ${whole(high)}` : `${duration(low)} to ${duration(high)}`;
+    this.canvas.dataset.span = Math.round(high - low);
     byId("shown").textContent = `Showing ${shown} of ${axis === "events" ? whole(this.view.whole) : duration(this.view.whole)}.`;
   }
 }
