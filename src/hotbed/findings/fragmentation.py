@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # changes much; those whose sizes vary 32 to 74 %. Below 64 MiB the rounding to segments of 20 MiB is the cause.
 _NOTABLE: Final = (0.10, 64 * MIB)
 _SEVERE: Final = (0.25, 256 * MIB)
+_PINNED: Final = 0.25
+"""share of the free memory that must lie between live blocks for them to be named"""
 _LINES: Final = 5
 _CODES: Final = {
     HOLE: "fragmentation/pinned",
@@ -45,7 +47,7 @@ def find(case: Case) -> Iterator[Finding]:
         yield _in_order(case, reserved, excess)
         return
     code = _CODES.get(stands.kinds[0].reason if stands.kinds else "", "fragmentation/sizes")
-    blamed = pins(case, stands) if stands.bytes_of(HOLE) else []
+    blamed = pins(case, stands) if stands.bytes_of(HOLE) >= _PINNED * stands.free_bytes else []
     lines = [pin.where for pin in blamed if pin.where is not None]
     asking = case.line_of(int(case.trace.events.stack[stands.request]))
     if asking is not None and code != "fragmentation/pinned":

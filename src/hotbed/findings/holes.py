@@ -34,9 +34,10 @@ class Kind:
 
 @dataclass(frozen=True)
 class Pin:
-    """A live block, or several of one line, that keep whole segments from being returned or used in one piece.
+    """The live blocks of one line that keep segments from being returned or used in one piece.
 
-    Of the blocks in a segment the one that lives longest is to blame: without it the segment would become free.
+    Of the blocks in a segment the one that lives longest is to blame, and those of its line: without them the segment
+    would become free.
     """
 
     where: Frame | None
@@ -125,14 +126,22 @@ def pins(case: Case, stands: Standing) -> list[Pin]:
     # The last block of each segment in this order is the one that outlives the others, the older one of equals.
     order = np.lexsort((-made.made[layout.block], made.completed[layout.block], layout.block_segment))
     ends = np.searchsorted(layout.block_segment[order], np.arange(count), "right") - 1
-    found: dict[Frame | None, list[tuple[int, int, int]]] = {}
-    for segment in np.flatnonzero(free).tolist():
-        last = int(layout.block[order[ends[segment]]])
-        row = (int(made.size[last]), int(free[segment]), int(largest[segment]))
-        found.setdefault(case.line_of(int(made.stack[last])), []).append(row)
-    return sorted((_pin(line, rows) for line, rows in found.items()), key=lambda pin: -pin.free_bytes)
-
-
-def _pin(line: Frame | None, rows: list[tuple[int, int, int]]) -> Pin:
-    sizes, free, largest = zip(*rows, strict=True)
-    return Pin(line, len(rows), sum(sizes), sum(free), max(largest))
+    lines = case.allocation_lines[layout.block]
+    blamed = np.full(count, NONE)
+    filled = np.flatnonzero(np.bincount(layout.block_segment, minlength=count))
+    blamed[filled] = lines[order[ends[filled]]]
+    same = lines == blamed[layout.block_segment]
+    blocks = np.bincount(layout.block_segment[same], minlength=count)
+    held = np.bincount(layout.block_segment[same], weights=made.size[layout.block[same]], minlength=count)
+    found = [
+        Pin(
+            where=case.lines[line],
+            blocks=int(blocks[mine].sum()),
+            block_bytes=int(held[mine].sum()),
+            free_bytes=int(free[mine].sum()),
+            largest_hole_bytes=int(largest[mine].max()),
+        )
+        for line in np.unique(blamed[free > 0]).tolist()
+        for mine in (np.flatnonzero((blamed == line) & (free > 0)),)
+    ]
+    return sorted(found, key=lambda pin: -pin.free_bytes)

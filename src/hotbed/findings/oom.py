@@ -215,6 +215,10 @@ def _culprits(case: Case, stands: Standing, verdict: Verdict) -> tuple[list[Fram
         return [pin.where for pin in blamed if pin.where is not None], words
     if verdict.code == "oom/pending-free":
         chosen, what = made.active_at(place) & ~made.live_at(place), "waiting for other streams"
+    elif verdict.code == "oom/private-pool":
+        pools = case.trace.events.pool[made.made.clip(0)]
+        private = np.array([pool != stands.pool for pool in case.trace.pools] + [False])
+        chosen, what = (made.made >= 0) & (made.made < place) & private[pools], "made in private pools so far"
     else:
         chosen, what = made.live_at(place), "in use"
     shares = case.by_line(chosen)[:_LINES]
