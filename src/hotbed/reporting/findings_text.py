@@ -26,7 +26,7 @@ _STYLE = {"problem": "bold red", "notice": "bold yellow", "fine": "bold green"}
 def findings_text(findings: Sequence[Finding]) -> RenderableType:
     """All of `findings`, in their order, and a line that counts them."""
     if not findings:
-        return Text("nothing found: the trace holds nothing to judge")
+        return Text("nothing found")
     ranks = len({(finding.rank, finding.device) for finding in findings}) > 1
     return Group(*(part for finding in findings for part in _parts(finding, ranks)), Text(_count(findings)))
 
