@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from hotbed.findings.case import Case
     from hotbed.trace import Frame
-    from hotbed.trace.recorded import Step
 
     Index = npt.NDArray[np.int64]
 
+Axis = Literal["train", "eval", "events"]
+"""Training steps; forward passes without gradients; even parts of one such stretch, where nothing marks the passes."""
 Course = Literal["steady", "slowing", "enlarging"]
 """Blocks are added at an even pace; at a falling pace; one block is replaced by a larger one again and again."""
 
@@ -29,6 +30,9 @@ FEWEST_ENDS: Final = 5
 FEWEST_ENLARGED: Final = 12
 """the same for blocks that are replaced by larger ones, which a cache does until it is full"""
 _FEWEST_ADDITIONS: Final = 4
+_PARTS: Final = 24
+_FEWEST_EVENTS: Final = 5
+"""of a part of a stretch without steps"""
 _FEWEST_BLOCKS: Final = 3
 _EVEN: Final = 0.8
 """Kendall's tau from which on a series counts as growing: of five steps in random order 4 % reach it, of eight 0.1 %"""
@@ -64,7 +68,7 @@ class Growth:
     `settled` is the first entry of both that counts; the ones before are the warm-up. `axis`: what the steps are.
     """
 
-    axis: Literal["train", "eval"]
+    axis: Axis
     steps: int
     ends: Index
     numbers: Index
@@ -94,15 +98,30 @@ def growth_of(case: Case) -> Growth | None:
             # The last one lasts until the trace ends, and so has what the program drops then.
             known = known[:-1]
         if len(known) >= 2:
-            return _growth(case, "train" if axis == "train" else "eval", len(steps), known)
-    return None
+            ends = [(number, step.end_event) for number, step in known if step.end_event is not None]
+            return _growth(case, "train" if axis == "train" else "eval", len(steps), ends)
+    return _within_evaluation(case)
 
 
-def _growth(case: Case, axis: Literal["train", "eval"], steps: int, known: list[tuple[int, Step]]) -> Growth:
+def _within_evaluation(case: Case) -> Growth | None:
+    """Of the longest stretch without gradients of a program that does not train."""
+    spans = [
+        (step.first_event, step.end_event)
+        for step in case.recorded.steps
+        if step.phase == "eval" and step.first_event is not None and step.end_event is not None
+    ]
+    first, end = max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
+    if end - first < _PARTS * _FEWEST_EVENTS:
+        return None
+    places = np.linspace(first, end, _PARTS + 1).astype(np.int64)[1:].tolist()
+    return _growth(case, "events", _PARTS, list(enumerate(places)))
+
+
+def _growth(case: Case, axis: Axis, steps: int, known: list[tuple[int, int]]) -> Growth:
     warm_up = warm_up_steps(steps)
     chosen = np.unique(np.linspace(0, len(known) - 1, min(len(known), MOST_ENDS)).round().astype(np.int64))
     numbers = np.array([known[index][0] for index in chosen], np.int64)
-    ends = np.array([known[index][1].end_event for index in chosen], np.int64)
+    ends = np.array([known[index][1] for index in chosen], np.int64)
     live = np.array([case.allocated_at(int(end)) for end in ends], np.int64)
     settled = int(np.searchsorted(numbers, warm_up))
     lines: list[LineGrowth] = []

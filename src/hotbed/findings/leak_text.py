@@ -30,9 +30,11 @@ FIXES: Final = {
 }
 
 
-def title(code: str, keeper: Keeper) -> str:
+def title(code: str, growth: Growth, keeper: Keeper) -> str:
     """One line: who keeps how much more each step."""
     more = f"{format_size(keeper.per_step_bytes)} more each step"
+    if growth.axis == "events":
+        more = f"ever more, {format_size(keeper.bytes)} so far"
     owner = keeper.holding.owner if keeper.holding is not None else "nobody the trace knows"
     if code == "memory/still-growing":
         return f"{more} so far, which may end: {owner}"
@@ -48,10 +50,11 @@ def title(code: str, keeper: Keeper) -> str:
 def evidence(case: Case, growth: Growth, keeper: Keeper, left: int | None) -> Iterator[str]:
     """Sentences with numbers, the strongest first."""
     first, last = growth.settled, -1
+    step = "part" if growth.axis == "events" else "step"
     yield (
-        f"allocated at the end of step {growth.numbers[first]}: {format_size(int(growth.live[first]))}, of step "
+        f"allocated at the end of {step} {growth.numbers[first]}: {format_size(int(growth.live[first]))}, of {step} "
         f"{growth.numbers[last]}: {format_size(int(growth.live[last]))}; the median slope over all pairs of "
-        f"{len(growth.ends) - first} step ends is {format_size(growth.per_step_bytes)} a step"
+        f"{len(growth.ends) - first} ends is {format_size(growth.per_step_bytes)} a {step}"
     )
     for line in keeper.lines[:3]:
         where = (
@@ -64,7 +67,7 @@ def evidence(case: Case, growth: Growth, keeper: Keeper, left: int | None) -> It
         else:
             yield (
                 f"{where}: {counted(len(line.kept), 'block')} made since then are still held, "
-                f"{line.blocks_per_step:.2g} a step, {format_size(line.bytes)}"
+                f"{line.blocks_per_step:.2g} a {step}, {format_size(line.bytes)}"
             )
     if keeper.holding is not None:
         yield from _seen(case, keeper)

@@ -26,8 +26,11 @@ _NEVER_STEPS: Final = 100_000_000
 _UNKNOWN_GPU: Final = 80 << 30
 _SMALL: Final = 4 * KIB
 """mean bytes of tensors from which on they, and not their graphs, are what is kept"""
+_NOTABLE: Final = 0.05
+"""share of what is live that must have grown where there are no steps to count"""
 _HELD_AT_FAILURE: Final = 0.05
 """share of what was allocated at an out-of-memory error that a traceback must hold to be named"""
+_ADDED_TO: Final = "which is added to"
 _EXPECTED: Final = frozenset(("optimizer state", "gradients"))
 """Memory that comes step by step when parameters are used for the first time, and then stays."""
 
@@ -51,7 +54,7 @@ def growing(case: Case) -> Iterator[Finding]:
         code = _code(case, growth, keeper)
         if code is None:
             continue
-        severity = _severity(case, keeper)
+        severity = _severity(case, growth, keeper)
         if severity is None:
             continue
         lines = [line.frame for line in keeper.lines if line.frame is not None]
@@ -60,7 +63,7 @@ def growing(case: Case) -> Iterator[Finding]:
         yield Finding(
             code=code,
             severity="notice" if code == "memory/still-growing" else severity,
-            title=title(code, keeper),
+            title=title(code, growth, keeper),
             evidence=tuple(evidence(case, growth, keeper, steps_left(case, keeper.per_step_bytes))),
             fix=FIXES[code],
             bytes=keeper.bytes,
@@ -82,10 +85,14 @@ def _code(case: Case, growth: Growth, keeper: Keeper) -> str | None:
     courses = {line.course for line in keeper.lines if line.bytes >= keeper.bytes / 2} or {"steady"}
     holding = keeper.holding
     bounded = holding is not None and holding.owner.startswith("deque of at most")
-    if bounded or courses == {"slowing"} or (courses == {"enlarging"} and growth.axis == "eval"):
+    if bounded or courses == {"slowing"}:
         return "memory/still-growing"
+    if courses == {"enlarging"}:
+        # Batches that grow leave a larger one behind each time, too; and what a cache of keys and values adds has an end.
+        added_to = holding is not None and holding.owner.endswith(_ADDED_TO)
+        return "leak/growing-container" if added_to and growth.axis == "train" else "memory/still-growing"
     if holding is None:
-        return "leak/unknown-owner"
+        return "leak/unknown-owner" if growth.axis != "events" else None
     if holding.kind == "cycle":
         return "leak/reference-cycle"
     if holding.kind == "traceback":
@@ -110,17 +117,19 @@ def _expected(case: Case, keeper: Keeper) -> bool:
 def steps_left(case: Case, per_step_bytes: float) -> int | None:
     """How many more steps fit on this GPU at this growth; None where its size is not known."""
     total = case.trace.device_info.total_bytes
-    if total is None or per_step_bytes <= 0:
-        return None
     growth = case.growth
+    if total is None or per_step_bytes <= 0 or (growth is not None and growth.axis == "events"):
+        return None
     live = int(growth.live[-1]) if growth is not None else case.allocated_at(len(case.trace.events))
     return max(int((total - live - (case.recorded.context_bytes or 0)) / per_step_bytes), 0)
 
 
-def _severity(case: Case, keeper: Keeper) -> Severity | None:
+def _severity(case: Case, growth: Growth, keeper: Keeper) -> Severity | None:
     """By how soon the GPU is full; None for growth that no program lives to see."""
     if keeper.per_step_bytes <= 0:
         return None
+    if growth.axis == "events":
+        return "notice" if keeper.bytes >= _NOTABLE * int(growth.live[-1]) else None
     left = steps_left(case, keeper.per_step_bytes)
     if left is None:
         left = int(_UNKNOWN_GPU / keeper.per_step_bytes)

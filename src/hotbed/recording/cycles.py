@@ -8,10 +8,11 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from types import CellType, FunctionType, MethodType
+from types import CellType, FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hotbed.recording.naming import Scope
+from hotbed.recording.reach import local_variables
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -160,6 +161,10 @@ def _word(item: Any) -> str:
 def _attribute(item: Any, following: Any, ring: list[Any]) -> tuple[bool, str, Scope] | None:
     """The attribute of `item` that leads on along the ring, unless it is the table of a module; (through a container or
     not, name, scope): that which refers back without one is what a weak reference can take the place of."""
+    if isinstance(item, FrameType):
+        code = item.f_code
+        name = next((key for key, value in local_variables(item).items() if value is following), None)
+        return (False, name, Scope("local", name, code.co_filename, code)) if name else None
     if not _has_attributes(item):
         return None
     own = object.__getattribute__(item, "__dict__")

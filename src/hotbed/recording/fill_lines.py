@@ -56,31 +56,38 @@ class FillLines:
 
     def __init__(self) -> None:
         self._sources: dict[str, _Source | None] = {}
-        self._answers: dict[tuple[Any, ...], Frame | None] = {}
+        self._answers: dict[tuple[Any, ...], tuple[Frame | None, bool]] = {}
         self._modules_then = 0
         self._files_then: list[Any] = []
 
     def of(self, scope: Scope | None) -> Frame | None:
         """The line that fills what `scope` names."""
+        return self._answer(scope)[0]
+
+    def adds(self, scope: Scope | None) -> bool:
+        """Whether that line keeps what was there before: `x += …`, `x = torch.cat([x, …])`, `x.append(…)`."""
+        return self._answer(scope)[1]
+
+    def _answer(self, scope: Scope | None) -> tuple[Frame | None, bool]:
         if scope is None:
-            return None
+            return None, False
         code = None if scope.code is None else (scope.code.co_filename, scope.code.co_firstlineno)
         key = (scope.kind, scope.name, scope.file, code, scope.owner, scope.keys)
         if key not in self._answers:
             self._answers[key] = self._find(scope)
         return self._answers[key]
 
-    def _find(self, scope: Scope) -> Frame | None:
+    def _find(self, scope: Scope) -> tuple[Frame | None, bool]:
         if scope.kind == "function":
             assert scope.code is not None
-            return Frame(scope.code.co_filename, scope.code.co_firstlineno, scope.code.co_name)
+            return Frame(scope.code.co_filename, scope.code.co_firstlineno, scope.code.co_name), False
         for file in self._files(scope):
             source = self._source(file)
             if source is not None and scope.name in source.names:
                 found = source.filling(scope)
                 if found is not None:
-                    return Frame(file, found.line, found.function)
-        return None
+                    return Frame(file, found.line, found.function), found.adds
+        return None, False
 
     def _files(self, scope: Scope) -> Iterator[str]:
         if scope.owner is None:

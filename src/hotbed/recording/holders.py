@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from hotbed.recording.storages import Place
 
+ADDED_TO = "which is added to"
+"""ends the `owner` of a tensor that is made from what it was before"""
 _MOST_ROWS = 64
 _MOST_ADDRESSES = 4096
 _MOST_NODES = 4000
@@ -110,9 +112,7 @@ class Holders:
     def _holding(self, row: Owner) -> Holding:
         return Holding(
             kind=row.name.kind if row.name.kind in _KINDS else "attribute",  # type: ignore[arg-type]
-            owner=f"{row.word} `{row.name.path}`"
-            if " " not in row.name.path
-            else f"{row.word}, {row.name.path}",
+            owner=self._words(row),
             path=row.name.path,
             where=self._lines.of(row.name.scope),
             tensors=len(row.tensors),
@@ -120,6 +120,12 @@ class Holders:
             with_graph=len(row.with_graph),
             addresses=_addresses(row.places),
         )
+
+    def _words(self, row: Owner) -> str:
+        path = row.name.path
+        words = f"{row.word}, {path}" if " " in path else f"{row.word} `{path}`"
+        is_added_to = row.word == "tensor" and self._lines.adds(row.name.scope)
+        return f"{words}, {ADDED_TO}" if is_added_to else words
 
     def _behind(self, rows: list[Owner], plain: set[Place]) -> tuple[list[Holding], set[Place]]:
         """Rows of graphs: what they keep that no name reaches, under the path of the tensors in front."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from types import CellType, FrameType, FunctionType, GeneratorType, MemberDescriptorType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -167,6 +168,9 @@ def _attribute(holder: Any, name: Any, above: Name) -> Name:
     if name in _TRANSPARENT:
         return above._replace(kind="inner", row=False)
     kind = holder if isinstance(holder, type) else type(holder)
+    if str(kind.__module__).split(".")[0] in sys.stdlib_module_names and not isinstance(holder, type):
+        # The program knows its queue by the variable, and not by what is in it.
+        return Name(f"{above.path}.{name}", above.scope, "attribute", False)
     return Name(f"{kind.__qualname__}.{name}", Scope("attribute", str(name), owner=kind), "attribute", True)
 
 
