@@ -16,7 +16,8 @@ export function bytes(count) {
 /** One digit behind the point; what lies exactly between two goes to the even one, as Python has it. */
 const tenths = (value) => ((Math.abs(value) * 4) % 4 === 1 ? value - 0.01 * Math.sign(value) : value).toFixed(1);
 
-export const whole = (number) => Math.round(number).toLocaleString("en-US");
+/** A whole number with commas. Not by the locale, whose tables take 90 ms to load. */
+export const whole = (number) => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** Bytes both ways, where someone may want to calculate with them. */
 export const exactly = (count) => `${bytes(count)} (${whole(count)} B)`;

@@ -148,7 +148,10 @@ async function begin() {
   byId("data").remove();
   new Page(header, columns).start();
   // Two frames later everything was drawn once.
-  requestAnimationFrame(() => requestAnimationFrame(() => (document.body.dataset.state = "ready")));
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    document.body.dataset.readyMs = Math.round(performance.now());
+    document.body.dataset.state = "ready";
+  }));
 }
 
 begin().catch((error) => {
