@@ -54,6 +54,7 @@ export function copied(canvas) {
 
 /** As much of `text` as fits into `room` pixels; nothing where that would say nothing. */
 export function fitted(g, text, room) {
+  if (room < 22) return "";
   if (g.measureText(text).width <= room) return text;
   const letter = g.measureText("n").width;
   const count = Math.floor(room / letter) - 1;

@@ -10,7 +10,9 @@ export class Flame {
   constructor(page) {
     this.page = page;
     this.canvas = byId("flame");
-    this.mode = "stack";
+    this.mode = page.hasStacks ? "stack" : "group";
+    byId("flame-by").value = this.mode;
+    byId("flame-by").disabled = !page.hasStacks;
     this.needle = "";
     page.view.listen((changes) => this.update(changes));
     byId("flame-by").addEventListener("change", (event) => this.setMode(event.target.value));

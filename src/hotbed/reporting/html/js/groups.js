@@ -4,7 +4,8 @@ import { ALLOC, FREE_COMPLETED } from "./trace.js";
 
 // Okabe and Ito's colours, which people with any kind of colour vision tell apart; see page.css for the two themes.
 const COLOURS = 8;
-const REST = 8;
+/** The colour of everything else. */
+export const REST = 8;
 const KEY_EVENTS = 64;
 const MIB = 1 << 20;
 const FIXED = {

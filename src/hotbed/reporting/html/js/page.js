@@ -24,6 +24,7 @@ class Page {
     this.scheme = this.schemes[0][0];
     this.groups = new Groups(this.trace, this.stacks, this.scheme);
     this.hasPending = this.trace.freed.some((freed, block) => freed + 1 < this.trace.completed[block]);
+    this.hasStacks = columns.stackNode.some((node) => node > 0);
     this.wholeCard = false;
     this.colours = palette();
   }
@@ -91,16 +92,20 @@ class Page {
   setScheme(scheme) {
     this.scheme = scheme;
     this.groups = new Groups(this.trace, this.stacks, scheme);
-    byId("legend").replaceChildren(...legend(this));
-    byId("flame-by").options[1].textContent = this.schemes.find(([name]) => name === scheme)[1];
+    this.nameGroups();
     this.view.change("groups");
+  }
+
+  nameGroups() {
+    byId("legend").replaceChildren(...legend(this));
+    byId("flame-by").options[1].textContent = this.schemes.find(([name]) => name === this.scheme)[1];
   }
 
   controls() {
     const { view, trace } = this, peaks = trace.header.peaks;
     byId("scheme").replaceChildren(...this.schemes.map(([name, label]) => element("option", { value: name }, label)));
     byId("scheme").addEventListener("change", (event) => this.setScheme(event.target.value));
-    this.setScheme(this.scheme);
+    this.nameGroups();
     byId("axis").addEventListener("change", (event) => view.setAxis(event.target.value));
     byId("whole-card").addEventListener("change", (event) => {
       this.wholeCard = event.target.checked;

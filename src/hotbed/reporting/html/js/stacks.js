@@ -67,7 +67,7 @@ export class Stacks {
   path(top, stack, group) {
     const path = [top];
     const frames = this.frames(stack).reverse();
-    if (!frames.length) path.push(child(top, -1, "no stack recorded", -1, group));
+    if (!frames.length && (group < 0 || this.c.nodeFrame.length)) path.push(child(top, -1, "no stack recorded", -1, group));
     for (const frame of frames) path.push(child(path[path.length - 1], frame, this.frameText(frame), frame, group));
     return path;
   }

@@ -2,10 +2,12 @@
 
 import { bytes, byId, duration, element, exactly, shortPath, whole } from "./format.js";
 import { cleared, copied, fitted, hatch, hideTip, showTip } from "./canvas.js";
+import { REST } from "./groups.js";
 import { OOM } from "./trace.js";
 
 const HEIGHT = 340, TOP = 24, BOTTOM = 44, LEFT = 74, RIGHT = 14;
 const STRIP = 46;
+const APART = 11;
 
 export class Timeline {
   constructor(page) {
@@ -136,8 +138,11 @@ export class Timeline {
       g.fillStyle = colours.hole;
       g.fillRect(at, y(column.reservedHigh), 1, box.top + box.height - y(column.reservedHigh));
       if (!column.parts) {
-        g.fillStyle = colours.quiet;
-        g.fillRect(at, y(column.high), 1, y(0) - y(column.high));
+        g.fillStyle = colours.groups[REST];
+        g.fillRect(at, y(column.low), 1, y(0) - y(column.low));
+        g.globalAlpha = 0.55;
+        g.fillRect(at, y(column.high), 1, y(column.low) - y(column.high));
+        g.globalAlpha = 1;
         return;
       }
       let sum = 0;
@@ -223,7 +228,7 @@ export class Timeline {
         g.fillStyle = hatch(g, colours.quiet);
         g.fillRect(x - 3, top, 6, height);
       }
-      if (marker.kind !== "out of memory" && x - last < 3) continue;
+      if (marker.kind !== "out of memory" && x - last < APART) continue;
       last = x;
       drawMarker(g, marker.kind, x, y, colours);
       if (marker.kind === "out of memory") {
@@ -518,6 +523,7 @@ export function legend(page) {
   const groups = page.groups.names.map((name, at) => swatch(`g${page.groups.colours[at]}`, name)).reverse();
   const lines = [swatch("reserved", "reserved"), swatch("hole", "reserved and free")];
   if (page.trace.columns.usedTime.length) lines.unshift(swatch("used", "in use on the device (NVML)"));
+  if (page.trace.header.bucket) lines.push(swatch("g8", "allocated, not held event by event"));
   if (page.hasPending) lines.push(swatch("pending", "freed, waiting for another stream"));
   return [...lines, ...groups];
 }
