@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -63,20 +63,18 @@ def allocations_of(trace: Trace) -> Allocations:
         if block.state != "inactive"
     ]
     made = np.flatnonzero(events.action == Action.ALLOC)
-    address = np.concatenate([_column(older, "address", np.uint64), events.address[made]])
-    requested = np.concatenate([_column(older, "requested_bytes", np.int64), events.size[made]])
     rounded = np.maximum(_MIN_BLOCK, -(-events.size[made] // _MIN_BLOCK) * _MIN_BLOCK)
-    births = np.concatenate([np.full(len(older), BEFORE, np.int64), made])
-    completed = _next(trace, births, address, Action.FREE_COMPLETED)
-    freed = np.minimum(_next(trace, births, address, Action.FREE_REQUESTED), completed)
+    old_addresses = _column(older, "address", np.uint64)
+    freed, completed = _ends(trace, old_addresses)
     pending = np.array([block.state == "active_pending_free" for block, _ in older], bool)
+    freed = np.minimum(freed, completed)
     freed[: len(older)][pending] = BEFORE
     return Allocations(
-        made=births,
+        made=np.concatenate([np.full(len(older), BEFORE, np.int64), made]),
         freed=freed,
         completed=completed,
-        address=address,
-        requested=requested,
+        address=np.concatenate([old_addresses, events.address[made]]),
+        requested=np.concatenate([_column(older, "requested_bytes", np.int64), events.size[made]]),
         size=np.concatenate([_column(older, "size_bytes", np.int64), rounded]),
         stack=np.concatenate([_column(older, "stack", np.int32), events.stack[made]]),
         category=np.concatenate([np.full(len(older), NONE, np.int32), events.category[made]]),
@@ -84,21 +82,28 @@ def allocations_of(trace: Trace) -> Allocations:
     )
 
 
-def _column(older: list[tuple[Block, int]], name: str, kind: type) -> npt.NDArray[np.generic]:
+def _column(older: list[tuple[Block, int]], name: str, kind: type) -> npt.NDArray[Any]:
     return np.array([getattr(block, name) for block, _ in older], kind)
 
 
-def _next(trace: Trace, births: Index, address: npt.NDArray[np.uint64], action: Action) -> Index:
-    """[m] the first event of kind `action` at the address of each allocation behind its birth; n if there is none."""
+def _ends(trace: Trace, older: npt.NDArray[np.uint64]) -> tuple[Index, Index]:
+    """[m] for each allocation, those at the addresses `older` first: the event that asks for its end and the one that
+    completes it, which are the next of their kind at its address; the number of events where there is none."""
     events = trace.events
-    count = len(events)
-    wanted = np.flatnonzero(events.action == action)
-    if not len(wanted):
-        return np.full(len(births), count, np.int64)
-    known, code = np.unique(events.address[wanted], return_inverse=True)
-    span = count + 1
-    keys = np.sort(code.astype(np.int64) * span + wanted)
-    own = np.searchsorted(known, address).clip(max=len(known) - 1)
-    found = np.searchsorted(keys, own * span + births, "right").clip(max=len(keys) - 1)
-    right = (known[own] == address) & (keys[found] // span == own) & (keys[found] % span > births)
-    return np.where(right, keys[found] % span, count)
+    lives = np.flatnonzero(events.action <= Action.FREE_COMPLETED)
+    kind = np.concatenate([np.full(len(older), Action.ALLOC, np.uint8), events.action[lives]])
+    address = np.concatenate([older, events.address[lives]])
+    order = np.argsort(address, kind="stable")
+    kind_there, address_there = kind[order], address[order]
+    births = np.flatnonzero(kind_there == Action.ALLOC)
+    number = np.cumsum(kind == Action.ALLOC)[order[births]] - 1
+    ends = []
+    for wanted in (Action.FREE_REQUESTED, Action.FREE_COMPLETED):
+        found = np.full(len(births), len(events), np.int64)
+        places = np.flatnonzero(kind_there == wanted)
+        if len(places):
+            following = places[np.searchsorted(places, births).clip(max=len(places) - 1)]
+            right = (following > births) & (address_there[following] == address_there[births])
+            found[number[right]] = lives[order[following[right]] - len(older)]
+        ends.append(found)
+    return ends[0], ends[1]
