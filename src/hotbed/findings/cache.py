@@ -119,7 +119,7 @@ def _release(case: Case, event: int) -> _Call:
 
 def _site(case: Case, where: Frame | None, calls: list[_Call], indices: list[int]) -> _Site:
     events = case.trace.events
-    growths = np.flatnonzero(np.isin(events.action, _TAKEN))
+    growths = np.flatnonzero(np.isin(events.action, _TAKEN) & case.is_real)
     released = again = mallocs = came_back = 0
     for index in indices:
         call = calls[index]

@@ -103,6 +103,14 @@ class Case:
             return tuple(call.event for call in calls if call.event is not None)
         return tuple(sorted(explain_releases(self.trace).empty_cache_events))
 
+    @cached_property
+    def is_real(self) -> Mask:
+        """[n] which events happened as written; the others are made up to bridge what was not recorded."""
+        real = np.ones(len(self.trace.events), bool)
+        for gap in self.recorded.gaps:
+            real[gap.event : gap.event + gap.bridged_events] = False
+        return real
+
     # --- lines and categories
 
     @cached_property

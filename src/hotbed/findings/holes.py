@@ -77,7 +77,7 @@ def before_growth(case: Case) -> Standing | None:
     Growth of the small pool, 2 MiB at a time, says little: it counts only where nothing else grew.
     """
     events = case.trace.events
-    grown = np.isin(events.action[: case.reserved_peak], _GROWTHS)
+    grown = np.isin(events.action[: case.reserved_peak], _GROWTHS) & case.is_real[: case.reserved_peak]
     growths = np.flatnonzero(grown & (events.size[: case.reserved_peak] > _SMALL_SEGMENT))
     growths = growths if len(growths) else np.flatnonzero(grown)
     if not len(growths):

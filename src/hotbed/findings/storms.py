@@ -56,9 +56,7 @@ class _Storm:
 
 def find(case: Case) -> Iterator[Finding]:
     """At most one finding: the storm by its cause. Emptied caches are the matter of cache/*, and left to it."""
-    steps = [
-        step for step in case.settled_steps if step.first_event is not None and step.end_event is not None
-    ]
+    steps = [step for step in case.settled_steps if step.device_mallocs is not None]
     if len(steps) < _ENOUGH_STEPS:
         return
     storm = _measure(case, steps)
@@ -78,7 +76,7 @@ def find(case: Case) -> Iterator[Finding]:
         per_step_bytes=storm.taken_bytes // storm.steps,
         where=storm.lines[0] if storm.lines else None,
         others=storm.lines[1:5],
-        events=(steps[0].first_event or 0, steps[-1].end_event or 0),
+        events=_stretch(steps),
     )
 
 
@@ -89,21 +87,32 @@ _TITLES: Final = {
 }
 
 
+def _stretch(steps: list[Step]) -> tuple[int, int]:
+    """From the first to the last event of `steps`, as far as they were recorded."""
+    firsts = [step.first_event for step in steps if step.first_event is not None]
+    ends = [step.end_event for step in steps if step.end_event is not None]
+    return min(firsts, default=0), max(ends, default=0)
+
+
 def _measure(case: Case, steps: list[Step]) -> _Storm:
+    """Calls by torch's own counters, which do not depend on what was recorded; their bytes by the events there are."""
     events = case.trace.events
     inside = np.zeros(len(events), bool)
     for step in steps:
-        inside[step.first_event : step.end_event] = True
+        if step.first_event is not None:
+            inside[step.first_event : step.end_event] = True
+    inside &= case.is_real
     taken = np.isin(events.action, _TAKEN) & inside
     given = np.isin(events.action, _GIVEN) & inside
-    busy = sum(bool(taken[step.first_event : step.end_event].any()) for step in steps)
-    mallocs, frees = int(taken.sum()), int(given.sum())
-    bytes_taken, bytes_given = int(events.size[taken].sum()), int(events.size[given].sum())
+    mallocs = sum(step.device_mallocs or 0 for step in steps)
+    frees = sum(step.device_frees or 0 for step in steps)
+    bytes_taken = _scaled(int(events.size[taken].sum()), int(taken.sum()), mallocs)
+    bytes_given = _scaled(int(events.size[given].sum()), int(given.sum()), frees)
     cost, whose = growth_us(bytes_taken, mallocs, bytes_given, frees, case.trace.device_info.name)
     seconds = [step.seconds for step in steps if step.seconds > 0]
     return _Storm(
         steps=len(steps),
-        busy_steps=busy,
+        busy_steps=sum(bool(step.device_mallocs) for step in steps),
         mallocs=mallocs,
         taken_bytes=bytes_taken,
         frees=frees,
@@ -113,6 +122,11 @@ def _measure(case: Case, steps: list[Step]) -> _Storm:
         step_us=1e6 * sum(seconds) / len(seconds) if seconds else None,
         lines=_lines(case, np.flatnonzero(taken)),
     )
+
+
+def _scaled(size: int, seen: int, calls: int) -> int:
+    """Bytes of `calls` calls, of which `seen` were recorded with `size` bytes."""
+    return size * calls // seen if seen else 0
 
 
 def _lines(case: Case, growths: npt.NDArray[np.int64]) -> tuple[Frame, ...]:
@@ -126,9 +140,9 @@ def _lines(case: Case, growths: npt.NDArray[np.int64]) -> tuple[Frame, ...]:
 
 def _cause(case: Case, steps: list[Step], storm: _Storm) -> str:
     """Most of what was taken replaces what was given back before, or nothing was given back: then sizes change."""
-    if storm.returned_bytes < storm.taken_bytes / 2:
+    if storm.frees < storm.mallocs / 2 and storm.returned_bytes < storm.taken_bytes / 2:
         return "storm/sizes"
-    first, end = steps[0].first_event or 0, steps[-1].end_event or 0
+    first, end = _stretch(steps)
     retries = sum(step.retries or 0 for step in steps)
     if retries >= _HABIT * len(steps):
         return "storm/retries"

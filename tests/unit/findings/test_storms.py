@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from hotbed.findings.case import Case
 from hotbed.findings.storms import find
 from hotbed.trace import Frame, load_trace
+from hotbed.trace.recorded import Gap
 from tests.unit.findings.traces import Program
 from tests.unit.invented import ALLOC, DONE, GROW, MIB, REQUEST, SHRINK
 
@@ -44,6 +46,28 @@ def test_growth_in_every_settled_step_is_a_storm_of_sizes() -> None:
 
 def test_growth_that_ends_with_the_warm_up_is_none() -> None:
     assert list(find(Case(job(8, range(2)).trace()))) == []
+
+
+def test_steps_that_were_not_recorded_count_by_torchs_own_counters() -> None:
+    trace = job(8, range(8)).trace()
+    assert trace.recorded is not None
+    steps = [
+        step if step.number % 2 else replace(step, first_event=None, end_event=None, device_mallocs=3)
+        for step in trace.recorded.steps
+    ]
+    (found,) = find(Case(replace(trace, recorded=replace(trace.recorded, steps=tuple(steps)))))
+    # Settled are steps 2 to 7: three with one call of 100 MiB, three with three calls that nobody saw.
+    assert found.title.startswith("2.0 cudaMalloc a step")
+    assert found.bytes == 12 * 100 * MIB
+
+
+def test_events_that_bridge_a_gap_are_no_calls() -> None:
+    trace = job(8, range(8)).trace()
+    assert trace.recorded is not None
+    gap = Gap(event=8, bridged_events=24, allocations=100, begun_us=0, end_us=0)
+    quiet = tuple(replace(step, device_mallocs=0) for step in trace.recorded.steps)
+    made_up = replace(trace.recorded, steps=quiet, gaps=(gap,))
+    assert list(find(Case(replace(trace, recorded=made_up)))) == []
 
 
 def test_a_few_steps_tell_no_habit() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotbed.trace import Frame
+from hotbed.trace import Action, Frame
 from hotbed.trace.model import NONE
 from hotbed.trace.recorded import Recorded, Step
 from tests.unit.invented import trace_of
@@ -15,7 +15,7 @@ from tests.unit.invented import trace_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hotbed.trace import Action, Trace
+    from hotbed.trace import Trace
 
 ms = 1000
 
@@ -40,8 +40,13 @@ class Program:
     def step(self, begun: int, phase: Any = "train", **more: Any) -> None:
         """Everything since event number `begun` was one step of 100 ms."""
         number = sum(step.phase == "train" for step in self.steps)
+        done = [event[0] for event in self.events[begun:]]
+        counts = {
+            "device_mallocs": sum(action in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP) for action in done),
+            "device_frees": sum(action in (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP) for action in done),
+        }
         at = 100 * ms * len(self.steps)
-        self.steps.append(Step(phase, number, begun, len(self.events), at, at + 100 * ms, **more))
+        self.steps.append(Step(phase, number, begun, len(self.events), at, at + 100 * ms, **(counts | more)))
 
     def trace(self, recorded: dict[str, Any] | None = None, **changes: Any) -> Trace:
         known = sorted(set(self.lines) - {0})
