@@ -262,3 +262,20 @@ hotbed.record.stop()
 """
     assert on_phantom(PRELUDE + program).same
     assert load_trace(path).recorded is not None
+
+
+def test_reading_the_history_imports_nothing(on_phantom: Server, path: Path) -> None:
+    """torch imports its compiler to name lines; on the recorder's thread that breaks an import that is under way."""
+    program = f"""
+recorder = begin({str(path)!r})
+torch.ones(8, device="cuda")
+names, asked = vars(torch), []
+names.pop("_inductor", None)
+lazily = names["__getattr__"]
+names["__getattr__"] = lambda name: asked.append(name) or lazily(name)
+recorder.stop()
+answer(asked=asked, left="_inductor" in names)
+"""
+    run = on_phantom(PRELUDE + program)
+    assert "_inductor" not in run.asked
+    assert not run.left

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hotbed.recording.limits import resident_bytes
+from hotbed.recording.snapshot import snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +97,7 @@ def _write_snapshot(torch: Any, path: Path) -> None:
     gc.disable()
     try:
         with path.open("wb") as file:
-            pickle.dump(torch.cuda.memory._snapshot(), file, protocol=4)
+            pickle.dump(snapshot(torch), file, protocol=4)
     finally:
         if enabled:
             gc.enable()

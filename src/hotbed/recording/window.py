@@ -6,6 +6,8 @@ import gc
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from hotbed.recording.snapshot import snapshot as take_snapshot
+
 if TYPE_CHECKING:
     from hotbed.recording.history import History
 
@@ -24,7 +26,7 @@ def read_window(torch: Any, history: History, devices: list[int]) -> tuple[dict[
     try:
         for _ in range(_TRIES):
             before = _ends(history, devices)
-            snapshot = torch.cuda.memory._snapshot()
+            snapshot = take_snapshot(torch)
             ends = _ends(history, devices)
             if before == ends:
                 break

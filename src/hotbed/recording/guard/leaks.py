@@ -10,6 +10,7 @@ from hotbed.recording.guard.levels import levels
 from hotbed.recording.guard.slope import growth
 from hotbed.recording.guard.words import line_words, say
 from hotbed.recording.reach import in_library
+from hotbed.recording.snapshot import snapshot as take_snapshot
 from hotbed.trace.model import Frame
 from hotbed.units import format_size
 
@@ -77,7 +78,7 @@ class Leaks:
     def _by_line(self, device: int) -> Counter[Frame | None]:
         """Bytes that are live, by the program's line that asked for them, where torch keeps stacks."""
         sizes: Counter[Frame | None] = Counter()
-        for segment in self._torch.cuda.memory_snapshot():
+        for segment in take_snapshot(self._torch)["segments"]:
             if segment["device"] != device:
                 continue
             for block in segment["blocks"]:

@@ -19,6 +19,7 @@ from hotbed.recording.guard.situation import situation
 from hotbed.recording.guard.words import line_words, say
 from hotbed.recording.holders import Holders
 from hotbed.recording.raw_file import RawFile
+from hotbed.recording.snapshot import snapshot as take_snapshot
 from hotbed.trace.verdict import Situation, Verdict, judge
 from hotbed.units import format_size
 
@@ -107,7 +108,7 @@ class Postmortem:
         if not whole:
             return Kept(time.monotonic(), row, _facts(row), (), None, [], [])
         stream = self._torch.cuda.current_stream(device).cuda_stream
-        snapshot = self._torch.cuda.memory._snapshot()
+        snapshot = take_snapshot(self._torch)
         facts = situation(row, snapshot["segments"], stream)
         held = self._holders.sample(_HOLDING_S, garbage=True).get(device, ())
         traces = snapshot["device_traces"]

@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hotbed.recording.snapshot import snapshot as take_snapshot
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -28,7 +30,7 @@ def segments(torch: Any) -> dict[tuple[Any, ...], Segment]:
     Takes milliseconds where there are thousands of blocks.
     """
     found: dict[tuple[Any, ...], Segment] = {}
-    for row in torch.cuda.memory_snapshot():
+    for row in take_snapshot(torch)["segments"]:
         expandable = bool(row.get("is_expandable", False))
         pool = tuple(row.get("segment_pool_id", (0, 0)))
         place = (row["device"], row["stream"], pool, row["segment_type"] == "small", expandable)
