@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from hotbed.findings.growth import Growth, LineGrowth
     from hotbed.trace.recorded import Holding, Sample
 
+HANDLED: Final = "exception "
+"""how the path of an exception begins that no variable holds"""
 _MOSTLY: Final = 0.5
 """share of a line's growing memory that an owner must have"""
 _AS_GOOD: Final = 0.9
@@ -127,6 +129,9 @@ def _owner(sample: Sample, address: npt.NDArray[np.uint64], size: npt.NDArray[np
 def _owners(sample: Sample) -> list[_Owner]:
     rows: dict[str, dict[bool, Holding]] = {}
     for holding in sample.holdings:
+        if holding.path.startswith(HANDLED) or f"traceback of {HANDLED}" in holding.path:
+            # An error that is being handled, or ends the program, keeps all that its frames have: nothing that grows.
+            continue
         rows.setdefault(holding.path, {})[holding.kind == "graph"] = holding
     return [_Owner(of_path.get(False), of_path.get(True)) for of_path in rows.values()]
 

@@ -21,7 +21,7 @@ FIXES: Final = {
     "detach a state that is carried from step to step",
     "leak/reference-cycle": "break the cycle: weakref for the way back, no `self` in a closure that is stored on `self`; or drop the "
     "reference when the object is done. gc.collect() frees it, but late",
-    "leak/traceback": "keep str(error), not the exception; or `del error` and error.__traceback__ = None before going on",
+    "leak/traceback": "try again behind the except block, not in it; keep str(error), not the exception, or set error.__traceback__ = None",
     "leak/pending-stream": "let the side stream finish before the block is freed (current_stream().wait_stream(side)), or let the CPU "
     "run ahead less; TORCH_NCCL_AVOID_RECORD_STREAMS=1 with old torch",
     "leak/side-stream-cache": "do the set-up on the default stream, or call torch.cuda.empty_cache() once after it",
@@ -81,16 +81,14 @@ def _seen(case: Case, keeper: Keeper) -> Iterator[str]:
     """What the samples say of the owner, along the run."""
     path = keeper.holding.path if keeper.holding is not None else None
     seen = []
-    for sample in case.recorded.samples:
+    samples = case.recorded.samples
+    for sample in samples:
         rows = [row for row in sample.holdings if row.path == path]
+        plain = [row.tensors for row in rows if row.kind != "graph"]
         if rows:
-            tensors = (
-                max(row.tensors for row in rows if row.kind != "graph")
-                if any(row.kind != "graph" for row in rows)
-                else max(row.tensors for row in rows)
-            )
-            at = "the end" if sample.step is None else f"step {sample.step}"
-            seen.append(f"{tensors:,} at {at}")
+            last = "the end" if sample is samples[-1] else "an error"
+            at = last if sample.step is None else f"step {sample.step}"
+            seen.append(f"{max(plain or [row.tensors for row in rows]):,} at {at}")
     if len(seen) > 1:
         yield f"tensors of `{path}`: {', '.join(seen[-5:])}"
 

@@ -10,8 +10,9 @@ from hotbed.findings import cycles, streams
 from hotbed.findings.finding import Finding, Severity
 from hotbed.findings.keepers import Keeper, keepers
 from hotbed.findings.leak_text import FIXES, evidence, title
+from hotbed.findings.wording import counted
 from hotbed.trace.model import NONE
-from hotbed.units import KIB, MIB
+from hotbed.units import KIB, MIB, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ _NOTABLE: Final = 0.05
 _HELD_AT_FAILURE: Final = 0.05
 """share of what was allocated at an out-of-memory error that a traceback must hold to be named"""
 _ADDED_TO: Final = "which is added to"
+_LEAST_HELD: Final = 16 * MIB
 _EXPECTED: Final = frozenset(("optimizer state", "gradients"))
 """Memory that comes step by step when parameters are used for the first time, and then stays."""
 
@@ -141,23 +143,27 @@ def _severity(case: Case, growth: Growth, keeper: Keeper) -> Severity | None:
 
 
 def _tracebacks(case: Case, found: list[Finding]) -> Iterator[Finding]:
-    """Exceptions that hold memory when it runs out: once is enough."""
-    if not case.recorded.failures or any(finding.code == "leak/traceback" for finding in found):
+    """An earlier exception that holds memory when it runs out: once is enough."""
+    failures = case.recorded.failures
+    if not failures or any(finding.code == "leak/traceback" for finding in found):
         return
-    for sample in case.recorded.samples[::-1]:
-        rows = [row for row in sample.holdings if row.kind == "traceback" and row.bytes >= 16 * MIB]
-        for row in sorted(rows, key=lambda row: -row.bytes)[:1]:
-            live = case.recorded.failures[-1].allocated_bytes or 0
-            if row.bytes >= _HELD_AT_FAILURE * live:
-                yield Finding(
-                    code="leak/traceback",
-                    severity="problem",
-                    title=f"an exception that is still held keeps {row.tensors} tensors alive through its traceback",
-                    evidence=(
-                        f"{row.owner}: the local variables of the frames that it passed through are not freed",
-                    ),
-                    fix=FIXES["leak/traceback"],
-                    bytes=row.bytes,
-                    where=row.where,
-                )
-                return
+    # The sample taken as the last error came; a later one sees that error's own frames.
+    sample = next((item for item in case.recorded.samples if item.time_us >= failures[-1].time_us), None)
+    rows = [row for row in sample.holdings if row.kind == "traceback"] if sample is not None else []
+    row = min(rows, key=lambda row: (-row.bytes, len(row.path)), default=None)
+    live = failures[-1].allocated_bytes or 0
+    if row is None or row.bytes < max(_LEAST_HELD, _HELD_AT_FAILURE * live):
+        return
+    yield Finding(
+        code="leak/traceback",
+        severity="problem",
+        title=f"an earlier exception keeps {format_size(row.bytes)} through its traceback as memory runs out",
+        evidence=(
+            f"{row.owner}: {counted(row.tensors, 'tensor')} in local variables of the frames that it passed through, "
+            f"of {format_size(live)} allocated",
+        ),
+        fix=FIXES["leak/traceback"],
+        bytes=row.bytes,
+        where=row.where,
+        others=tuple(failure.where for failure in failures[-1:] if failure.where is not None),
+    )

@@ -78,6 +78,8 @@ class FillLines:
         return self._answers[key]
 
     def _find(self, scope: Scope) -> tuple[Frame | None, bool]:
+        if scope.kind == "line" and scope.code is not None:
+            return Frame(scope.code.co_filename, int(scope.name), scope.code.co_name), False
         if scope.kind == "function":
             assert scope.code is not None
             return Frame(scope.code.co_filename, scope.code.co_firstlineno, scope.code.co_name), False

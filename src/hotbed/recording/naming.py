@@ -21,7 +21,7 @@ _TRANSPARENT = ("_parameters", "_buffers", "_modules")
 
 class Scope(NamedTuple):
     """Where source code names an object. `kind`: "module", "local", "attribute", "closure" or "function"; `name` is its name
-    there, `keys` the string keys below it; `code` that of the function, `owner` the class that has the attribute."""
+    there (of a "line" its number), `keys` the string keys below it; `code` that of the function, `owner` the class that has the attribute."""
 
     kind: str
     name: str
@@ -66,7 +66,8 @@ class Names:
         if parent < 0:
             root = self._walk.roots[~parent]
             if root.kind == "exception":
-                return Name(f"exception {root.name}", None, "traceback", True)
+                scope = None if root.code is None else Scope("line", str(root.line), root.file, root.code)
+                return Name(f"exception {root.name}", scope, "traceback", True)
             return Name(root.name, None, root.kind, False)
         holder, above = self._walk.objects[parent], self.of(parent)
         named = self._named(item, parent, holder, above)

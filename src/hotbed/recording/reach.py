@@ -57,6 +57,7 @@ class Root(NamedTuple):
     name: str
     code: CodeType | None = None
     file: str | None = None
+    line: int | None = None
 
 
 class Walk:
@@ -207,7 +208,7 @@ def _program_roots(passed_over: tuple[str, ...]) -> Iterator[tuple[Root, Any]]:
     for frame in list(sys._current_frames().values()):
         yield from _frames(frame, passed_over)
     for error in _exceptions():
-        yield Root("exception", type(error).__name__), error
+        yield _handled(error), error
 
 
 def _library_roots(ways: _Ways) -> Iterator[tuple[Root, Any]]:
@@ -246,6 +247,16 @@ def local_variables(frame: FrameType) -> dict[str, Any]:
         # Nobody but the frame and this function has it: no locals() of the program.
         names.clear()
     return found
+
+
+def _handled(error: BaseException) -> Root:
+    """With the line at which the function that has caught `error` is now."""
+    trace = error.__traceback__
+    while trace is not None and not in_program(trace.tb_frame.f_code):
+        trace = trace.tb_next
+    if trace is None:
+        return Root("exception", type(error).__name__)
+    return Root("exception", type(error).__name__, trace.tb_frame.f_code, line=trace.tb_frame.f_lineno)
 
 
 def _exceptions() -> list[BaseException]:

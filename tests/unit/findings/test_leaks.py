@@ -132,7 +132,7 @@ def test_an_exception_that_holds_memory_when_it_runs_out() -> None:
     program = Program()
     program.add(ALLOC, GIB, MIB, line=1)
     found = list(
-        leaks.find(Case(program.trace({"samples": (Sample(0, 3, 0, (row,)),), "failures": (failure,)})))
+        leaks.find(Case(program.trace({"samples": (Sample(2, 3, 0, (row,)),), "failures": (failure,)})))
     )
     assert [(leak.code, leak.where) for leak in found] == [("leak/traceback", row.where)]
 
