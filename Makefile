@@ -97,7 +97,7 @@ device-bundle: wheel  ## .whl/: hotbed and what it needs, for a CPython 3.12 (x8
 	rm -rf .whl
 	$(PIP) download -c constraints.txt --no-deps --only-binary=:all: --dest .whl --python-version 3.12 \
 	    --implementation cp $(addprefix --platform manylinux,_2_28_x86_64 _2_27_x86_64 _2_17_x86_64 2014_x86_64 1_x86_64) \
-	    click markdown-it-py mdurl msgspec nvidia-ml-py pyelftools Pygments rich tomlkit zstandard
+	    click jinja2 markdown-it-py MarkupSafe mdurl msgspec nvidia-ml-py pyelftools Pygments rich tomlkit zstandard
 	cp dist/*_x86_64.whl .whl/
 	test $$(du -sm .whl | cut -f1) -lt 20
 

@@ -59,3 +59,28 @@ def test_json_gives_the_peaks_that_trace_show_gives(data: Path, tmp_path: Path) 
         "bytes": overview["peak_reserved"]["size_bytes"],
         "event": overview["peak_reserved"]["event"],
     }
+
+
+def test_an_error_text_is_explained_without_a_file(tmp_path: Path) -> None:
+    text = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.20 GiB of "
+        "which 1.10 GiB is free. Process 11 has 60.00 GiB memory in use. Including non-PyTorch memory, this process has "
+        "18.10 GiB memory in use. Of the allocated memory 17.00 GiB is allocated by PyTorch, and 500.00 MiB is reserved "
+        "by PyTorch but unallocated."
+    )
+    told = report("--oom", text, cwd=tmp_path).stdout
+    assert told.startswith("PROBLEM  oom/")
+    assert "60.0 GiB" in told
+    assert list(tmp_path.iterdir()) == []
+    report("--oom", "all is well", cwd=tmp_path, code=2)
+
+
+def test_two_runs_are_compared_at_their_peaks(data: Path, tmp_path: Path) -> None:
+    other = data / "made/every_kind.pickle"
+    found = json.loads(report(data / TRACE, "--against", other, "--json", cwd=tmp_path).stdout)["difference"]
+    assert [side["name"] for side in found["sides"]] == ["every_kind.pickle", "leak.frames.pickle.xz"]
+    assert {row["name"] for row in found["rows"] if row["kind"] == "peak"} == {
+        "peak allocated",
+        "peak reserved",
+    }
+    report(data / TRACE, "--settings", "", cwd=tmp_path, code=2)

@@ -157,7 +157,7 @@ def _step(case: Case, step: Any) -> dict[str, Any]:
 
 def _calls(case: Case) -> Iterator[dict[str, Any]]:
     """Calls that gave memory back: as recorded, else those that the history shows."""
-    if case.trace.recorded is not None:
+    if case.recorded.calls:
         for call in case.recorded.calls:
             yield {
                 "kind": call.kind,

@@ -12,8 +12,9 @@ export class Flame {
     this.canvas = byId("flame");
     this.mode = page.hasStacks ? "stack" : "group";
     byId("flame-by").value = this.mode;
-    byId("flame-by").disabled = !page.hasStacks;
+    for (const id of ["flame-by", "flame-search"]) byId(id).disabled = !page.hasStacks;
     this.needle = "";
+    byId("flame-key").hidden = !page.hasStacks;
     page.view.listen((changes) => this.update(changes));
     byId("flame-by").addEventListener("change", (event) => this.setMode(event.target.value));
     byId("flame-search").addEventListener("input", (event) => this.search(event.target.value));
