@@ -108,6 +108,34 @@ def figures(found: ScriptRun) -> tuple[object, ...]:
     return peaks, sizes, places, found.reads, found.host_model_bytes, found.ending, found.libraries
 
 
+GENERATING = """
+@torch.inference_mode()
+def generate(model):
+    model.cuda()
+    with torch.inference_mode(False), torch.inference_mode():
+        return model(torch.ones(8, 1024, device="cuda").tril())
+model = torch.nn.Linear(1024, 1024)
+with torch.inference_mode():
+    found = generate(model)
+words = torch.tensor([3, 1, 4]).cuda() + 1
+print(words.tolist())
+for word in words.tolist():
+    found = torch.cat([found, torch.ones(word, 1024, device="cuda")])
+print(found.shape[0])
+"""
+
+
+def test_modes_outlast_the_inference_mode_in_which_cuda_is_first_used(
+    runner: Runner, capfd: pytest.CaptureFixture[str]
+) -> None:
+    forked = runner(GENERATING)
+    assert forked.passes == THREE
+    assert runner.notes() == ["begun"]
+    # What the program reads is known where its tensors were followed on the host.
+    assert capfd.readouterr().out == "[4, 2, 5]\n19\n"
+    assert figures(forked) == figures(runner(GENERATING, checkpoint=False))
+
+
 def test_a_program_that_reads_nothing_ends_with_its_plain_pass(
     runner: Runner, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,8 +169,6 @@ with tempfile.TemporaryDirectory(): tell()
 with socket.socket(): tell()
 with TorchDispatchMode():
     tell()
-with torch.inference_mode():
-    tell()
 with subprocess.Popen(["cat"], stdin=subprocess.PIPE):
     tell()
 leave = threading.Event()
@@ -160,7 +186,6 @@ answer(told=told)
         "a temporary folder would be removed by the first child",
         "there are open sockets",
         "a mode of torch is active",
-        "CUDA is first used in inference mode",
         "there are child processes",
         "threads are running",
         None,

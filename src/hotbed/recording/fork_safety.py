@@ -34,9 +34,6 @@ def why_not(torch: Any, control: Any) -> str | None:
         return "the threads of autograd are running"
     if torch._C._len_torch_dispatch_stack() or torch.compiler.is_compiling():
         return "a mode of torch is active"
-    if torch.is_inference_mode_enabled():
-        # Leaving it restores all of the thread's dispatch keys, and a mode that was pushed meanwhile is not called.
-        return "CUDA is first used in inference mode"
     if any(_touched(control.counters(device)) for device in range(torch.cuda.device_count())):
         return "the driver is already in use"
     if _has_children():

@@ -19,6 +19,8 @@ class Finder:
         self._torch = torch
         self._tensor = torch.Tensor
         self._module = torch.nn.Module
+        self._short: set[int] = set()
+        """elements of the modules' parameters that are of fewer than 32 bits"""
 
     def modules(self, tree: Any = None) -> Holdings:
         """Parameters, buffers, gradients and caches of the module `tree` and those below it; None: of every one alive."""
@@ -26,6 +28,7 @@ class Finder:
         with self._torch._C.DisableTorchFunctionSubclass():
             for module in _living(self._module) if tree is None else tree.modules():
                 parameters = _tensors(module, "_parameters")
+                self._short.update(p.numel() for p in parameters if _precision(p) in (1, 2))
                 self._add(found, "parameters", parameters)
                 self._add(found, "gradients", (p.grad for p in parameters if p.is_leaf))
                 self._add(found, "buffers", _tensors(module, "_buffers"))
@@ -33,11 +36,15 @@ class Finder:
         return found
 
     def before_step(self, optimizer: Any) -> Holdings:
-        """What `optimizer` steps: parameters and their gradients."""
+        """What `optimizer` steps: parameters and their gradients. Copies in full precision are its state.
+
+        Where a copy is taken for a parameter of a module, or the other way round, what modules() finds is right.
+        """
         found: Holdings = {}
         with self._torch._C.DisableTorchFunctionSubclass():
             for parameter in _stepped(optimizer):
-                self._add(found, "parameters", (parameter,))
+                role = "optimizer state" if self._is_copy(parameter) else "parameters"
+                self._add(found, role, (parameter,))
                 self._add(found, "gradients", (parameter.grad,))
         return found
 
@@ -52,6 +59,13 @@ class Finder:
         """Every optimizer that is alive and has a step that torch's hooks see; wrappers may have none."""
         optimizer = self._torch.optim.Optimizer
         return [item for item in _living(optimizer) if hasattr(type(item).step, "hooked")]
+
+    def _is_copy(self, stepped: Any) -> bool:
+        """Whether it looks like master weights: of one of the modules' parameters, or of many in one row."""
+        if not self._short or _precision(stepped) < _FULL:
+            return False
+        elements = stepped.numel()
+        return elements in self._short or (stepped.dim() == 1 and elements >= max(self._short))
 
     def _kept(self, module: Any) -> Iterator[Any]:
         """Tensors without a graph in other attributes of `module`, e.g. the keys and values of past tokens."""
@@ -94,6 +108,7 @@ class Finder:
 
 
 _DEEPEST = 6
+_FULL = 4
 _TABLES = frozenset(("_parameters", "_buffers", "_modules"))
 
 
@@ -104,6 +119,11 @@ def _living(kind: type) -> list[Any]:
 
 def _tensors(module: Any, table: str) -> list[Any]:
     return [tensor for tensor in (module.__dict__.get(table) or {}).values() if tensor is not None]
+
+
+def _precision(tensor: Any) -> int:
+    """Bytes of each number; 0 where they are no floating-point numbers."""
+    return int(tensor.element_size()) if tensor.is_floating_point() else 0
 
 
 def _stepped(optimizer: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from contextlib import contextmanager
 from functools import cache
@@ -197,3 +198,20 @@ def follow(control: Phantom, log: ReadLog, seed: int) -> Iterator[None]:
     finally:
         threading.Thread.start = start  # type: ignore[method-assign]
         torch._tensor_str._str_intern = text
+
+
+def outlast_inference_mode() -> None:
+    """Has modes go on where an inference mode ends that began before them: it puts all dispatch keys back as they were.
+
+    To be called before the program is in any: a `with` statement looks up what ends it as it begins.
+    """
+    leave = torch.inference_mode.__exit__
+
+    @functools.wraps(leave)
+    def leave_and_go_on(guard: Any, *exception: Any) -> None:
+        leave(guard, *exception)
+        if torch._C._len_torch_dispatch_stack():
+            for key in ("Python", "PythonTLSSnapshot"):
+                torch._C._dispatch_tls_set_dispatch_key_included(key, True)
+
+    torch.inference_mode.__exit__ = leave_and_go_on

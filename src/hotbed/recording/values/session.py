@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .following import follow
+from .following import follow, outlast_inference_mode
 from .log import ReadLog
 from .torch_there import torch
 
@@ -90,6 +90,7 @@ def begin(mode: Mode, *, control: Phantom, folder: str, seed: int, draw: int = 0
     differ from pass to pass. Raises OSError if `folder` cannot be used.
     """
     _seed_host(seed)
+    outlast_inference_mode()
     return switch(mode, control=control, folder=folder, seed=seed, draw=draw)
 
 
