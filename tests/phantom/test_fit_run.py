@@ -264,6 +264,22 @@ except torch.OutOfMemoryError:
     assert (found.ending, found.optimizer_steps) == ("steps", 3)
     assert [(device.device, device.ooms) for device in found.devices] == [(0, 0), (1, 1)]
     assert phases(found.devices[1]) == ["setup", "train", "train", "eval", "train"]
+    assert not [line for line in found.not_modelled if "NCCL" in line]
+
+
+def test_a_program_that_begins_to_use_nccl_is_told_that_it_has_no_model(runner: Runner) -> None:
+    found = runner(
+        """
+import sys
+try:
+    nn.DataParallel(nn.Linear(4, 4).cuda())(torch.ones(2, 4, device="cuda"))
+except RuntimeError as error:
+    sys.exit("NCCL" in str(error) and 3)
+""",
+        gpus=2,
+    )
+    assert (found.ending, found.script_exit_code) == ("end", 3)
+    assert [line for line in found.not_modelled if line.startswith("NCCL has no model yet")]
 
 
 def test_workers_of_a_data_loader_are_no_part_of_a_run_that_ends_in_another_thread(runner: Runner) -> None:
