@@ -92,6 +92,26 @@ def test_steps_categories_and_peaks_are_those_of_the_program(on_phantom: Server,
     assert not [name for name in frames if "/hotbed/recording/" in name]
 
 
+def test_a_recorded_program_draws_all_of_its_numbers(on_phantom: Server, path: Path) -> None:
+    """Unlike in fit, where the numbers of large weights on the CPU are repeated."""
+    run = on_phantom(
+        PRELUDE
+        + f"""
+def drawn():
+    torch.manual_seed(1)
+    return [torch.empty(1 << 22).normal_(), torch.empty(1 << 22).uniform_(), torch.rand(4)]
+before = drawn()
+recorder = begin({str(path)!r})
+during = drawn()
+recorder.stop()
+answer(alike=[bool((a == b).all()) for a, b in zip(before, during)], values=len(set(during[0].tolist())))
+"""
+    )
+    assert run.alike == [True] * 3
+    # Of so many floats some are alike by chance; repeated ones would have a quarter as many values.
+    assert run.values > 1 << 21
+
+
 def test_gaps_are_bridged_and_counters_know_the_steps_in_them(on_phantom: Server, path: Path) -> None:
     program = f"""
 recorder = begin({str(path)!r}, first_steps=3, ring_entries=150, every=13)
