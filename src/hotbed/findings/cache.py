@@ -176,9 +176,23 @@ def _verdict(case: Case, site: _Site, reruns: Reruns | None) -> tuple[str, str]:
     if _paid(site, reruns):
         return "cache/useful", "notice" if (_share(case, site) or 0) >= _HEAVY else "fine"
     share = _share(case, site)
-    if share is not None and share < _NOTHING:
+    hot = _is_hot(case, site)
+    if share is not None and share < _NOTHING and not hot:
         return "cache/harmless", "fine"
-    return "cache/useless", "problem"
+    return "cache/useless", "problem" if hot or not case.train_steps else "notice"
+
+
+def _is_hot(case: Case, site: _Site) -> bool:
+    """Whether at least every other training step makes the call. Then no share of the time excuses it: where the host is
+    slow, as on a phantom or under a debugger, shares say little."""
+    steps = [
+        step
+        for step in case.train_steps
+        if step.first_event is not None
+        and site.first_event <= (step.end_event or 0)
+        and step.first_event < site.end_event
+    ]
+    return bool(steps) and 2 * site.calls >= len(steps)
 
 
 def _paid(site: _Site, reruns: Reruns | None) -> bool:
