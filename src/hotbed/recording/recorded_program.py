@@ -21,6 +21,7 @@ from hotbed.recording.ending import (
     show,
 )
 from hotbed.recording.following import EnoughError
+from hotbed.recording.guard.api import guard_as_asked
 from hotbed.recording.recorder import Options, Recorder
 from hotbed.recording.schedule import Plan
 
@@ -41,6 +42,7 @@ def record(job: dict[str, Any], _folder: Path, _borrowed: AbstractContextManager
     _before_exit(ender.recorder)
     _on_sigterm(ender.recorder)
     attach(ender.recorder)
+    guard_as_asked()
     return _run(job, ender.recorder)
 
 

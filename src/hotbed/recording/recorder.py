@@ -14,6 +14,7 @@ from hotbed.recording.device_memory import memory_seen
 from hotbed.recording.failures import Failures
 from hotbed.recording.followed import Followed, followed
 from hotbed.recording.gc_watch import GcWatch
+from hotbed.recording.guard.cache_calls import CacheCalls, Call, as_row
 from hotbed.recording.holders import Holders
 from hotbed.recording.raw_file import RawFile
 from hotbed.recording.schedule import Plan, Schedule
@@ -61,6 +62,8 @@ class Recorder:
         self._holders: Any = None
         self._failures: Failures | None = None
         self._gc_watch: GcWatch | None = None
+        self._cache_calls: CacheCalls | None = None
+        self._skipped_at = 0.0
         self._rows: dict[str, list[Any]] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -83,6 +86,7 @@ class Recorder:
         if self._elsewhere():
             return False
         self._torch = torch
+        self._cache_calls = CacheCalls(torch, self._emptied)
         plan = self._options.plan
         self._followed = followed(torch, None if plan.whole else plan.ring_entries)
         self._followed.follower.after_step = self._after_step
@@ -111,7 +115,7 @@ class Recorder:
         self._look_for_devices()
         self._holders = Holders(self._torch)
         self._failures = Failures(self._torch, self._out_of_memory)
-        self._gc_watch = GcWatch(self._positions, lambda row: self.note("calls", row))
+        self._gc_watch = GcWatch(self._positions, self._collected)
         self._followed.follower.mark("begin")
         self._thread = threading.Thread(target=self._watch, name="hotbed recorder", daemon=True)
         self._thread.start()
@@ -119,9 +123,23 @@ class Recorder:
     def note(self, kind: str, row: dict[str, Any]) -> None:
         """Adds a row to what is seen: "calls" (CacheCall), "samples", "failures"; time and place are filled in."""
         if not self._elsewhere():
+            if row.get("skipped"):
+                self._skipped_at = time.perf_counter()
             full = {"time_us": time.time_ns() // 1000, "positions": self._positions(), **row}
             with self._lock:
                 self._rows.setdefault(kind, []).append(full)
+
+    def _emptied(self, call: Call) -> None:
+        """The program emptied the cache, or collected garbage."""
+        with self._guarded():
+            # A guard within this watcher did not carry it out, and has said so.
+            if self._skipped_at < call.begun:
+                self.note("calls", as_row(call))
+
+    def _collected(self, row: dict[str, Any]) -> None:
+        """Python collected garbage."""
+        if self._cache_calls is None or not self._cache_calls.collecting:
+            self.note("calls", row)
 
     def step(self) -> None:
         """A step is over, says the program; optimizers no longer count."""
@@ -170,6 +188,8 @@ class Recorder:
         atexit.unregister(self.stop)
         if self._gc_watch is not None:
             self._gc_watch.stop()
+        if self._cache_calls is not None:
+            self._cache_calls.stop()
         if self._failures is not None:
             self._failures.close()
         if self._followed is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, get_args
 
 from hotbed.errors import UsageError
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _VARIABLE = "HOTBED_GUARD"
+# `hotbed record` lends its modules to the process and hides them from the program, whose own hotbed finds this name.
+_PLACE = "_hotbed_guard"
 
 
 class Guard:
@@ -20,9 +24,6 @@ class Guard:
 
     It watches calls that empty caches, tells why memory ran out, and says when memory grows from step to step.
     """
-
-    def __init__(self) -> None:
-        self._running: Running | None = None
 
     def __call__(
         self,
@@ -47,7 +48,7 @@ class Guard:
         if idle <= 0:
             raise UsageError(f"idle={idle}: give seconds above 0")
         self.stop()
-        self._running = Running(Options(policy, idle, leaks, postmortem, os.path.abspath(folder)))  # noqa: PTH100
+        _make_running(Running(Options(policy, idle, leaks, postmortem, os.path.abspath(folder))))  # noqa: PTH100
         return self
 
     def __enter__(self) -> Guard:
@@ -61,22 +62,40 @@ class Guard:
     def loading(self, size_bytes: int) -> None:
         """Announces that the program is about to load so many bytes: the next call of empty_cache() is carried out, and
         one that was skipped is made up for where they would not fit. Does nothing without a guard."""
-        if self._running is not None:
-            self._running.loading(size_bytes)
+        running = _running()
+        if running is not None:
+            running.loading(size_bytes)
 
     def report(self) -> Report:
         """What was seen since the guard started. Raises UsageError if none was."""
-        if self._running is None:
+        running = _running()
+        if running is None:
             raise UsageError("no guard was started in this process", hint="hotbed.guard()")
-        return report_of(self._running)
+        return report_of(running)
 
     def stop(self) -> None:
         """Puts everything back that the guard has hooked; its report stays. A second call does nothing."""
-        if self._running is not None:
-            self._running.stop()
+        running = _running()
+        if running is not None:
+            running.stop()
 
 
 guard = Guard()
+
+
+def _running() -> Running | None:
+    """The guard of this process, also of another copy of hotbed; None in children forked from a guarded process."""
+    place = sys.modules.get(_PLACE)
+    if place is None or place.__dict__["owner"] != os.getpid():
+        return None
+    found: Running = place.__dict__["running"]
+    return found
+
+
+def _make_running(running: Running) -> None:
+    place = ModuleType(_PLACE)
+    place.__dict__.update(running=running, owner=os.getpid())
+    sys.modules[_PLACE] = place
 
 
 def guard_as_asked() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hotbed.recording.guard.calling import Caller, caller
-from hotbed.recording.guard.levels import Levels, levels
+from hotbed.recording.guard.levels import NONE, Levels, levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +47,8 @@ class CacheCalls:
         self._torch, self._told, self._skips = torch, told, skips
         self._owner = os.getpid()
         self._active = True
+        self.collecting = False
+        """gc.collect() is under way, called under the name that is watched"""
         self._put: list[tuple[Any, str, Any, Any]] = []
         for name, kind in _PLACES:
             if hasattr(torch._C, name):
@@ -81,7 +83,9 @@ class CacheCalls:
                 self._told(Call(kind, by, time.perf_counter(), 0.0, before, before, skipped=True))
                 return nothing
             begun = time.perf_counter()
+            self.collecting = kind == "gc.collect"
             result = original(*arguments, **keywords)
+            self.collecting = False
             seconds = time.perf_counter() - begun
             self._told(Call(kind, by, begun, seconds, before, levels(self._torch)))
             return result
@@ -99,3 +103,23 @@ class CacheCalls:
             or not self._torch.cuda.is_initialized()
             or self._torch.compiler.is_compiling()
         )
+
+
+def as_row(call: Call) -> dict[str, Any]:
+    """The row of a recording for `call`: fields of hotbed.trace.recorded.CacheCall, bytes by device."""
+    where = call.caller.where
+    return {
+        "kind": call.kind,
+        "where": None if where is None else asdict(where),
+        "seconds": call.seconds,
+        "skipped": call.skipped,
+        "devices": {
+            str(device): {
+                "allocated_before": level.allocated_bytes,
+                "allocated_after": call.after.get(device, NONE).allocated_bytes,
+                "reserved_before": level.reserved_bytes,
+                "reserved_after": call.after.get(device, NONE).reserved_bytes,
+            }
+            for device, level in call.before.items()
+        },
+    }

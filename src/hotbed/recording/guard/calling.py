@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from os.path import dirname
+from os.path import dirname, join
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hotbed.recording.reach import in_program
@@ -24,6 +24,7 @@ class Caller(NamedTuple):
 
 
 _OURS = dirname(dirname(dirname(__file__)))  # noqa: PTH120 - as code objects name it
+_WATCHER = join(dirname(__file__), "cache_calls.py")  # noqa: PTH118, PTH120
 _WRAPPERS = {"empty_cache"}
 
 
@@ -45,7 +46,9 @@ def caller(torch: Any, depth: int) -> Caller:
 
 
 def _passes_on(frame: FrameType, folder: str) -> bool:
-    """Whether it is torch's Python function around the call in C."""
+    """Whether it is torch's Python function around the call in C, or another watcher's wrapper."""
+    if frame.f_code.co_filename == _WATCHER:
+        return True
     return frame.f_code.co_name in _WRAPPERS and frame.f_code.co_filename.startswith(folder)
 
 

@@ -50,6 +50,8 @@ class Kept:
     """by device: counters at the beginning of the history in `snapshot`; None for one that was never allocated on"""
     last: list[list[int] | None]
     """and at its end"""
+    recording: Path | None
+    """of the recorder that was at work, and wrote it down"""
 
 
 class Postmortem:
@@ -106,7 +108,7 @@ class Postmortem:
         device = row["device"]
         row = {"time_us": time.time_ns() // 1000, "positions": [], **row}
         if not whole:
-            return Kept(time.monotonic(), row, _facts(row), (), None, [], [])
+            return Kept(time.monotonic(), row, _facts(row), (), None, [], [], _recording())
         stream = self._torch.cuda.current_stream(device).cuda_stream
         snapshot = take_snapshot(self._torch)
         facts = situation(row, snapshot["segments"], stream)
@@ -115,7 +117,9 @@ class Postmortem:
         last = [counters(self._torch, number) for number in range(len(traces))]
         first = [_before(end, entries) for end, entries in zip(last, traces, strict=True)]
         kept = {name: value for name, value in snapshot.items() if name in _KEPT}
-        return Kept(time.monotonic(), row, facts, held, pickle.dumps(kept, protocol=4), first, last)
+        return Kept(
+            time.monotonic(), row, facts, held, pickle.dumps(kept, protocol=4), first, last, _recording()
+        )
 
     # --- as the program ends
 
@@ -148,20 +152,19 @@ class Postmortem:
             say(f"no verdict: {type(fault).__name__}: {fault}")
 
     def _words(self, kept: Kept, verdict: Verdict, path: Path | None) -> str:
-        recorder = current()
         lines = [f"out of memory: {verdict.title} ({verdict.code}, {verdict.confidence})"]
         lines += [f"- {sentence}" for sentence in verdict.sums]
         lines += [f"- held by {_owner(one)}" for one in kept.holdings[:_OWNERS]]
         lines.append(f"fix: {verdict.fix}")
         if path is not None:
             lines.append(f"post-mortem: {path} (hotbed findings {path}; hotbed report {path})")
-        elif recorder is not None:
-            lines.append(f"the recording {recorder.path} has the rest")
+        elif kept.recording is not None:
+            lines.append(f"the recording {kept.recording} has the rest")
         return "\n  ".join(lines)
 
     def _write(self, kept: Kept, message: str) -> Path | None:
         """The file of `kept`; None where a recorder writes one, or nothing but numbers was kept."""
-        if kept.snapshot is None or current() is not None:
+        if kept.snapshot is None or kept.recording is not None:
             return None
         number = rank()
         path = path_of_rank(self._path, number)
@@ -181,6 +184,11 @@ class Postmortem:
 
 
 _KEPT = ("segments", "device_traces", "allocator_settings")
+
+
+def _recording() -> Path | None:
+    recorder = current()
+    return None if recorder is None else recorder.path
 
 
 def _facts(row: dict[str, Any]) -> Situation:

@@ -6,7 +6,7 @@ import gc
 import os
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -14,10 +14,10 @@ from hotbed.recording.arrival import when_torch_arrives
 from hotbed.recording.beginning import when_cuda_begins
 from hotbed.recording.current import current
 from hotbed.recording.device_memory import memory_seen
-from hotbed.recording.guard.cache_calls import CacheCalls, Call, Kind
+from hotbed.recording.guard.cache_calls import CacheCalls, Call, Kind, as_row
 from hotbed.recording.guard.exams import Exams
 from hotbed.recording.guard.leaks import Leaks
-from hotbed.recording.guard.levels import NONE, Levels, levels, room
+from hotbed.recording.guard.levels import Levels, levels, room
 from hotbed.recording.guard.postmortem import Postmortem
 from hotbed.recording.guard.rules import is_near, judge
 from hotbed.recording.guard.sites import Site, Sites
@@ -210,23 +210,3 @@ def _note(call: Call) -> None:
     if recorder is None:
         return
     recorder.note("calls", as_row(call))
-
-
-def as_row(call: Call) -> dict[str, Any]:
-    """The row of a recording for `call`: fields of hotbed.trace.recorded.CacheCall, bytes by device."""
-    where = call.caller.where
-    return {
-        "kind": call.kind,
-        "where": None if where is None else asdict(where),
-        "seconds": call.seconds,
-        "skipped": call.skipped,
-        "devices": {
-            str(device): {
-                "allocated_before": level.allocated_bytes,
-                "allocated_after": call.after.get(device, NONE).allocated_bytes,
-                "reserved_before": level.reserved_bytes,
-                "reserved_after": call.after.get(device, NONE).reserved_bytes,
-            }
-            for device, level in call.before.items()
-        },
-    }
