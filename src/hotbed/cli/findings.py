@@ -20,6 +20,7 @@ Examples:
   hotbed findings snapshot.pickle --only fragmentation --only storm
   hotbed findings run.rank0.hbt run.rank1.hbt --json | jq '.findings[].code'
   hotbed findings --oom "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ..."
+  hotbed findings snapshot.pickle --empty-cache-every 1,10,0
   python train.py 2>&1 | hotbed findings --oom -
 """
 
@@ -38,6 +39,12 @@ Examples:
     metavar="TEXT",
     help="Explain this out-of-memory message instead of a trace; - reads it from stdin.",
 )
+@click.option(
+    "--empty-cache-every",
+    "cadence",
+    metavar="N,N,...",
+    help="Say what emptying the cache after every N-th step would cost (0: never): 1,10,0. Replays one trace.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: schema, source, findings.")
 def command(
     traces: tuple[Path, ...],
@@ -45,6 +52,7 @@ def command(
     device: int | None,
     tuned: bool,
     oom: str | None,
+    cadence: str | None,
     as_json: bool,
 ) -> int:
     """Say what recorded TRACES (torch snapshots or .hbt files) show: who holds the peak, what is lost, what to change.
@@ -55,9 +63,31 @@ def command(
         raise UsageError(
             "name one or more traces, or give an error message with --oom", hint="hotbed findings --help"
         )
+    if cadence is not None:
+        return _weigh(traces, device, cadence, as_json=as_json)
     found = _explained(oom) if oom is not None else _examined(traces, only, device, tuned=tuned)
     _print(found, [str(path) for path in traces], as_json=as_json)
     return 1 if any(finding.severity == "problem" for finding in found) else 0
+
+
+def _weigh(traces: tuple[Path, ...], device: int | None, text: str, *, as_json: bool) -> int:
+    """Prints the curve of cadences of one trace."""
+    from hotbed.cli.printer import print_json, show
+    from hotbed.findings.cadence import cadences
+    from hotbed.reporting.cadence_text import cadence_text
+    from hotbed.trace import load_trace
+
+    numbers = [part.strip() for part in text.split(",")]
+    if len(traces) != 1 or not all(number.isdigit() for number in numbers):
+        raise UsageError(
+            "--empty-cache-every takes one trace, and numbers of steps", hint="--empty-cache-every 1,10,0"
+        )
+    curve = cadences(load_trace(traces[0], device), [int(number) for number in numbers])
+    if as_json:
+        print_json(curve.to_json())
+    else:
+        show(cadence_text(curve))
+    return 0
 
 
 def _explained(text: str) -> list[Finding]:

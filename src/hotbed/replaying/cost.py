@@ -37,16 +37,24 @@ def device_calls(counters: Counters) -> int:
 def driver_us(counters: Counters, costs: DriverCosts) -> float:
     """Microseconds of the synchronous calls. Stream-ordered calls (2 us a pair) are not driver stalls: left out."""
     created = counters.create_bytes
-    unmapped = created * counters.unmaps / counters.maps if counters.maps else 0.0
-    released = created * counters.releases / counters.creates if counters.creates else 0.0
     return (
         costs.cuda_malloc.us(counters.malloc_bytes, counters.mallocs)
-        + costs.cuda_free.us(counters.free_bytes, counters.frees)
         + costs.mem_create.us(created, counters.creates)
         + costs.mem_map.us(created, counters.maps)
         + costs.set_access.us(
             created, counters.maps
         )  # one call opens many pages and costs as much as for each
+        + returning_us(counters, costs)
+    )
+
+
+def returning_us(counters: Counters, costs: DriverCosts) -> float:
+    """The part of it that gives memory back."""
+    created = counters.create_bytes
+    unmapped = created * counters.unmaps / counters.maps if counters.maps else 0.0
+    released = created * counters.releases / counters.creates if counters.creates else 0.0
+    return (
+        costs.cuda_free.us(counters.free_bytes, counters.frees)
         + costs.mem_unmap.us(unmapped, counters.unmaps)
         + costs.mem_release.us(released, counters.releases)
     )
@@ -64,6 +72,7 @@ def growth_us(
 def cost_of(end: Counters, marks: Sequence[Counters], steps: Steps, costs: DriverCosts) -> Cost:
     """Cost of a replay from its final counters and those at the beginning of each step it reached."""
     total_us = driver_us(end, costs)
+    returning = returning_us(end, costs)
     calls = device_calls(end)
     warm = warm_up_steps(len(marks))
     if len(marks) > warm > 0:
@@ -71,6 +80,7 @@ def cost_of(end: Counters, marks: Sequence[Counters], steps: Steps, costs: Drive
         settled = len(marks) - warm
         per_step_us = (total_us - driver_us(start, costs)) / settled
         per_step_calls = (calls - device_calls(start)) / settled
+        returning = (returning - returning_us(start, costs)) / settled
     else:
         per_step_us, per_step_calls = total_us, float(calls)
     return Cost(
@@ -82,6 +92,7 @@ def cost_of(end: Counters, marks: Sequence[Counters], steps: Steps, costs: Drive
         steps_source=steps.source,
         step_ms=steps.step_ms,
         source=costs.source,
+        returning_per_step_ms=returning / 1000,
     )
 
 

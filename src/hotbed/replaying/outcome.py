@@ -84,6 +84,8 @@ class Cost:
     step_ms: float | None
     """recorded time of a step, None where the trace has no times"""
     source: str
+    returning_per_step_ms: float = 0.0
+    """the part of `per_step_ms` that gives memory back, which waits for the device"""
 
 
 @dataclass(frozen=True)
