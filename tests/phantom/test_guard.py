@@ -222,13 +222,17 @@ def test_growth_from_step_to_step_is_told_with_its_line(on_phantom: Server) -> N
     loop = """
 hotbed.guard()
 losses = []
-for _ in range(64):
+for _ in range(100):
     step(64); {}
 answer(growing=hotbed.guard.report().growing)
 """
-    leaking = on_phantom(BEGIN + loop.format("losses.append(torch.empty(1 << 20, device='cuda'))"))
-    steady = on_phantom(BEGIN + loop.format("losses[:] = [torch.empty(1 << 20, device='cuda')]"))
-    assert "grows by 4.0 MiB a step" in leaking.growing[0]
+    leaking = on_phantom(
+        BEGIN + loop.format("losses.append(torch.empty(4 << 20, device='cuda'))"), total=2 * GIB
+    )
+    steady = on_phantom(
+        BEGIN + loop.format("losses[:] = [torch.empty(4 << 20, device='cuda')]"), total=2 * GIB
+    )
+    assert "grows by 16.0 MiB a step" in leaking.growing[0]
     assert "program:" in leaking.growing[0]
     assert steady.growing == []
     assert not warnings_in(steady.stderr)

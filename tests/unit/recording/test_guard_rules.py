@@ -11,7 +11,6 @@ from hotbed.recording.guard.levels import Room
 from hotbed.recording.guard.rules import is_near, judge
 from hotbed.recording.guard.segments import Segment, gone, not_served
 from hotbed.recording.guard.sites import Interval, Site
-from hotbed.recording.guard.slope import growth
 from hotbed.trace.model import Frame
 from hotbed.units import GIB, MIB
 
@@ -101,15 +100,3 @@ def test_an_expandable_segment_is_gone_by_what_it_shrank() -> None:
         {"a": Segment(GROWING, 20 * MIB)},
     )
     assert gone(before, after) == [Segment(GROWING, 40 * MIB), Segment(PLACE, 2 * MIB)]
-
-
-def test_growth_is_told_from_noise_steps_up_and_growth_that_ends() -> None:
-    steps = range(64)
-    assert growth([(step, GIB + 4 * MIB * step) for step in steps]) == 4 * MIB
-    noisy = [(step, GIB + 4 * MIB * step + (step * 7919 % 13) * 2 * MIB) for step in steps]
-    slope = growth(noisy)
-    assert slope is not None
-    assert slope == pytest.approx(4 * MIB, rel=0.5)
-    assert growth([(step, GIB + (step * 7919 % 13) * 30 * MIB) for step in steps]) is None
-    assert growth([(step, GIB if step < 40 else 2 * GIB) for step in steps]) is None
-    assert growth([(step, GIB + 40 * MIB * min(step, 30)) for step in steps]) is None

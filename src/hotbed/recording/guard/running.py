@@ -185,10 +185,10 @@ class Running:
 
     # --- steps
 
-    def _stepped(self, count: int) -> None:
+    def _stepped(self, _count: int) -> None:
         """A step is over."""
         if self.leaks is not None:
-            self.leaks.stepped(count)
+            self.leaks.stepped()
 
     def _guarded(self, act: Callable[..., Any], otherwise: Any = None) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
