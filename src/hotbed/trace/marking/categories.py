@@ -120,7 +120,8 @@ def _activations(blocks: Blocks, moments: Sequence[Moment], step: Stretch) -> np
     first = step.first_event
     for moment in moments:
         if moment.kind == "backward":
-            made = _between(blocks, first, moment.place)
+            # What is there after a gap may be older than this forward.
+            made = _between(blocks, max(first, blocks.counted.unbroken_since(moment.place)), moment.place)
             found.append(made[blocks.freed_at[made] >= moment.place])
         elif moment.kind == "backward end":
             first = moment.place

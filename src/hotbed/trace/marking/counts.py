@@ -44,7 +44,7 @@ class Counted:
         self._pieces = pieces or (Piece(0, len(events), (0, 0), (len(allocs), len(frees))),)
         self._begins = [piece.before for piece in self._pieces]
         ends = [piece.end_event for piece in self._pieces]
-        firsts = [piece.first_event for piece in self._pieces]
+        self._firsts = firsts = [piece.first_event for piece in self._pieces]
         self._kinds = [
             (kind, np.searchsorted(kind, firsts).tolist(), np.searchsorted(kind, ends).tolist())
             for kind in (allocs, frees)
@@ -70,6 +70,10 @@ class Counted:
             if wanted > firsts[number]:
                 place = max(place, int(events[wanted - 1]) + 1)
         return self.completed(place), counts[0] < piece.before[0] or counts[1] < piece.before[1]
+
+    def unbroken_since(self, place: int) -> int:
+        """The first place from which on to `place` nothing is missing or made up."""
+        return self._firsts[max(bisect_right(self._firsts, place) - 1, 0)]
 
     def completed(self, place: int) -> int:
         """`place`, or the one behind the completed frees there."""

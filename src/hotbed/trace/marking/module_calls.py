@@ -49,6 +49,7 @@ def handed_in(
         for start, end in zip(starts, [*starts[1:], step.end_event], strict=True):
             at = int(np.searchsorted(calls, start))
             if at < len(calls) and calls[at] < end:
-                made = np.arange(*np.searchsorted(blocks.allocs, [start, calls[at]]))
+                first = max(start, blocks.counted.unbroken_since(int(calls[at])))
+                made = np.arange(*np.searchsorted(blocks.allocs, [first, calls[at]]))
                 found.append(made[blocks.freed_at[made] > calls[at]])
     return np.concatenate(found)
