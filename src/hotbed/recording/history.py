@@ -6,6 +6,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from hotbed.recording.native_calls import at_once, calls_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -55,12 +57,17 @@ class History:
 
     def clear(self) -> None:
         """Drops all entries. Blocks that are live keep their stacks."""
+        at_once(self.clearing())
+
+    def clearing(self) -> list[functools.partial[Any]]:
+        """The calls into torch that clear() makes."""
+        name = "_cuda_record_memory_history"
         try:
-            self._turn_on(clear_history=True)
+            return calls_of(self._torch, name, lambda: self._turn_on(clear_history=True))
         except TypeError:
             # torch before 2.7: what turns it off drops them.
-            self._record(None)
-            self._turn_on()
+            off = calls_of(self._torch, name, lambda: self._record(None))
+            return off + calls_of(self._torch, name, self._turn_on)
 
     def _turn_on(self, **more: bool) -> None:
         context = "alloc" if self._stacks else None
@@ -85,7 +92,10 @@ class History:
 
     def counters(self, device: int) -> list[int]:
         """Fields of hotbed.trace.marking.counts.Counters; they begin with the position."""
-        stats = self._stats(device)
+        return self.counters_in(device, self._stats(device))
+
+    def counters_in(self, device: int, stats: dict[str, Any]) -> list[int]:
+        """They in what torch._C._cuda_memoryStats(device) has returned."""
         peaks = self._peaks.get(device, {})
         current = {name: stats.get(name, {}).get("all", {}) for name in _PEAKS}
         return [

@@ -252,10 +252,12 @@ class Recorder:
         if what == "read":
             self._read()
         elif what == "clear":
+            begun = self._clock()
             self._followed.history.clear()
             self._followed.clock.cleared()
-            self._schedule.was_cleared(time.monotonic() - now)
-            self._waited_s += time.monotonic() - now
+            taken = self._clock() - begun
+            self._schedule.was_cleared(taken)
+            self._waited_s += taken
         self._followed.follower.detailed = self._schedule.state != "skip"
         self._followed.clock.every = self._schedule.beginning
 
@@ -265,22 +267,25 @@ class Recorder:
         if self._followed.history.missing or not self._torch.cuda.is_initialized():
             self._flush({})
             return
-        begun = time.monotonic()
-        if begun - self._looked_at > max(_LOOK_S, self._look_s * _LOOK_SHARE):
+        begun = self._clock()
+        if time.monotonic() - self._looked_at > max(_LOOK_S, self._look_s * _LOOK_SHARE):
             self._followed.follower.look()
             self._looked_at = time.monotonic()
-            self._look_s = self._looked_at - begun
+            self._look_s = self._clock() - begun
         self._look_for_devices()
-        ends, snapshot, entries = read_window(
-            self._torch, self._followed.history, self._followed.clock.devices
-        )
+        found = read_window(self._torch, self._followed.history, self._followed.clock.devices)
         self._followed.clock.cleared()
-        now_us = time.time_ns() // 1000
-        self._file.window({"time_us": now_us, "ends": ends, "late": self._late}, snapshot)
+        facts = {"time_us": found.time_us, "ends": found.ends, "late": self._late}
+        self._file.window(facts, found.snapshot)
         self._flush({})
-        now = time.monotonic()
-        self._waited_s += now - begun
-        self._schedule.was_read(now, now - begun, entries)
+        taken = self._clock() - begun
+        self._waited_s += taken
+        self._schedule.was_read(time.monotonic(), taken, found.entries)
+
+    def _clock(self) -> float:
+        """Seconds that the program waits for: on the recorder's own thread, while the program goes on, those of its work."""
+        on_own = threading.current_thread() is self._thread
+        return time.thread_time() if on_own else time.monotonic()
 
     def _flush(self, more: dict[str, Any]) -> None:
         followed = self._followed

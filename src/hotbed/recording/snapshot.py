@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from hotbed.recording.native_calls import at_once, calls_of
+
+_INDUCTOR = "_inductor"
 
 
 def snapshot(torch: Any) -> dict[str, Any]:
     """torch.cuda.memory._snapshot() as the program's own call would give it."""
-    with _no_inductor(torch):
-        taken: dict[str, Any] = torch.cuda.memory._snapshot()
+    taken: dict[str, Any] = snapshot_and(torch, [])[0]
     return taken
 
 
-@contextmanager
-def _no_inductor(torch: Any) -> Iterator[None]:
-    """Where the program has not imported all of torch._inductor, nothing stands for it.
+def snapshot_and(torch: Any, more: list[functools.partial[Any]]) -> list[Any]:
+    """The snapshot, then what `more` native calls return, all at once.
 
     To name the lines of compiled code torch asks for `torch._inductor`, which imports it: a second for nothing, and on
-    another thread than one that is importing it already the two break each other's imports.
+    another thread than one that is importing it already the two break each other's imports. Where the program has not
+    imported all of it, nothing stands for it.
     """
     names = torch.__dict__
-    if "_inductor" in names:
-        yield
-        return
-    nothing = names["_inductor"] = SimpleNamespace()
+    taking = calls_of(torch, "_cuda_memorySnapshot", torch.cuda.memory._snapshot)
+    if _INDUCTOR in names:
+        return at_once(taking + more)
+    # It stands there for this list of calls alone, so no other thread sees it.
+    hide = functools.partial(names.__setitem__, _INDUCTOR, None)
+    show = functools.partial(names.pop, _INDUCTOR)
     try:
-        yield
-    finally:
-        if names.get("_inductor") is nothing:
-            del names["_inductor"]
+        _, taken, _, *rest = at_once([hide, *taking, show, *more])
+    except BaseException:
+        names.pop(_INDUCTOR, None)
+        raise
+    return [taken, *rest]

@@ -62,7 +62,7 @@ def categories_of(
     """
     moments = moments_of(report, blocks)
     held = _held(report, blocks, moments)
-    end = Moment("end", len(blocks.trace.events), report["time_us"])
+    end = Moment("end", len(blocks.trace.events), report["time_us"], counters=_counters(moments[-1:], "end"))
     begun = Moment("begin", 0, report["begun_us"])
     calls = module_calls(blocks)
     forward = _first_call(blocks, calls)
@@ -82,6 +82,11 @@ def categories_of(
     for name in _BY_ADDRESS:
         _fill(category, held.get(name, _NOTHING), name)
     return steps, category
+
+
+def _counters(moments: Sequence[Moment], kind: str) -> Counters | None:
+    """Of the one of `moments` that is of that kind."""
+    return next((moment.counters for moment in moments if moment.kind == kind), None)
 
 
 def filled(report: dict[str, Any], blocks: Blocks) -> npt.NDArray[np.int64]:

@@ -43,8 +43,8 @@ def _step(events: _Events, stretch: Stretch, number: int) -> Step:
     first, end = stretch.first, stretch.end
     told = _between(first.counters, end.counters) or events.counts(stretch)
     peaks = [
-        events.peak(curve, stretch) if grown is None else grown
-        for curve, grown in zip(events.curves, _grown(first.counters, end.counters), strict=True)
+        grown if grown is not None else events.peak(curve, stretch)
+        for curve, grown in zip(events.curves, _grown(events, stretch), strict=True)
     ]
     lost = first.in_gap or end.in_gap
     return Step(
@@ -73,15 +73,19 @@ def _between(first: Counters | None, end: Counters | None) -> dict[str, int | No
     }
 
 
-def _grown(first: Counters | None, end: Counters | None) -> tuple[int | None, int | None]:
-    """Peaks of the process that were reached between the two."""
-    if first is None or end is None:
+def _grown(events: _Events, stretch: Stretch) -> tuple[int | None, int | None]:
+    """Peaks of the process that were reached within `stretch`, as torch counted them."""
+    first, end = stretch.first.counters, stretch.end.counters
+    if end is None:
         return None, None
-    allocated, reserved = end.peak_allocated_bytes, end.peak_reserved_bytes
-    return (
-        allocated if allocated > first.peak_allocated_bytes else None,
-        reserved if reserved > first.peak_reserved_bytes else None,
-    )
+    if first is not None:
+        before = first.peak_allocated_bytes, first.peak_reserved_bytes
+    elif events.whole(stretch) or (before_it := events.peaks_before(stretch)) is None:
+        return None, None
+    else:
+        before = before_it
+    peaks = end.peak_allocated_bytes, end.peak_reserved_bytes
+    return tuple(peak if peak > was else None for peak, was in zip(peaks, before, strict=True))  # type: ignore[return-value]
 
 
 class _Events:
@@ -101,26 +105,33 @@ class _Events:
             )
         }
 
-    def _whole(self, stretch: Stretch) -> bool:
+    def whole(self, stretch: Stretch) -> bool:
         """Whether all its events are there."""
         if stretch.first.in_gap or stretch.end.in_gap:
             return False
         at = bisect_left(self._gaps, stretch.first_event + 1)
         return at == len(self._gaps) or self._gaps[at] >= stretch.end_event
 
+    def peaks_before(self, stretch: Stretch) -> tuple[int, int] | None:
+        """Of both curves before it; None where something is missing there."""
+        if stretch.first.in_gap or bisect_left(self._gaps, stretch.first_event + 1):
+            return None
+        allocated, reserved = (int(curve[: stretch.first_event].max(initial=0)) for curve in self.curves)
+        return allocated, reserved
+
     def counts(self, stretch: Stretch) -> dict[str, int | None]:
         """Fields of Step; bytes are those that the curves have at its end."""
         first, end = stretch.first_event, stretch.end_event
         found: dict[str, int | None] = {"retries": None}
         for name, counted in self._counted.items():
-            found[name] = int(counted[end] - counted[first]) if self._whole(stretch) else None
+            found[name] = int(counted[end] - counted[first]) if self.whole(stretch) else None
         for name, curve in zip(("allocated_bytes", "reserved_bytes"), self.curves, strict=True):
             found[name] = None if stretch.end.in_gap or not len(curve) else int(curve[max(end - 1, 0)])
         return found
 
     def peak(self, curve: np.ndarray[tuple[int], np.dtype[np.int64]], stretch: Stretch) -> int | None:
         """Highest value within it, what was there when it began included."""
-        if not self._whole(stretch) or not len(curve):
+        if not self.whole(stretch) or not len(curve):
             return None
         first = max(stretch.first_event - 1, 0)
         return int(curve[first : max(stretch.end_event, first + 1)].max())
