@@ -62,7 +62,7 @@ def categories_of(
     """
     moments = moments_of(report, blocks)
     held = _held(report, blocks, moments)
-    end = Moment("end", len(blocks.trace.events), report["time_us"], counters=_counters(moments[-1:], "end"))
+    end = Moment("end", len(blocks.trace.events), report["time_us"], counters=_at_end(moments))
     begun = Moment("begin", 0, report["begun_us"])
     calls = module_calls(blocks)
     forward = _first_call(blocks, calls)
@@ -84,9 +84,9 @@ def categories_of(
     return steps, category
 
 
-def _counters(moments: Sequence[Moment], kind: str) -> Counters | None:
-    """Of the one of `moments` that is of that kind."""
-    return next((moment.counters for moment in moments if moment.kind == kind), None)
+def _at_end(moments: Sequence[Moment]) -> Counters | None:
+    """What torch counted when the recorder was told that it is over."""
+    return next((moment.counters for moment in reversed(moments) if moment.kind == "end"), None)
 
 
 def filled(report: dict[str, Any], blocks: Blocks) -> npt.NDArray[np.int64]:

@@ -183,7 +183,8 @@ class Rows:
 
     def _context(self, device: int) -> int | None:
         used = self.processes.get(device)
-        end = _of(self.marks[-1]["positions"], device) if self.marks else None
+        ends = (_of(mark["positions"], device) for mark in reversed(self.marks) if mark["kind"] == "end")
+        end = next(ends, None)
         return None if used is None or end is None else max(used - end[_RESERVED], 0)
 
 
