@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
 def calls_of(torch: Any, name: str, function: Callable[[], Any]) -> list[functools.partial[Any]]:
     """The calls of torch._C.`name` that `function` would make; they are not made."""
     made: list[functools.partial[Any]] = []
