@@ -10,7 +10,7 @@ from hotbed.files import replacing
 from hotbed.findings.case import Case
 from hotbed.findings.difference import between_runs, between_settings
 from hotbed.findings.looking import examine, groups
-from hotbed.reporting.html.document import document
+from hotbed.reporting.html.document import MOST_EVENTS, document
 from hotbed.reporting.html.page import MADE_BY, page
 from hotbed.trace import load_trace
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _REPLAYED_EVENTS: Final = 4_000_000
 """of a longer trace the findings that need a replay are left to `hotbed findings`"""
+
+_MOST_BYTES: Final = 3_000_000
+"""a page that is larger holds fewer events one by one, at least _FEWEST_EVENTS"""
+_FEWEST_EVENTS: Final = 1 << 16
 
 
 def write_report(
@@ -36,8 +40,13 @@ def write_report(
     long = len(case.trace.events) > _REPLAYED_EVENTS
     found = examine([case], [group for group in groups() if group != "cache"] if long else ())
     notes = [f"Too long to replay here: hotbed findings --only cache {file.name}"] if long else []
+    most = MOST_EVENTS
     made = document(case, found, file.name, difference=difference, notes=notes)
     text = page(made)
+    while len(text) > _MOST_BYTES and most > _FEWEST_EVENTS:
+        most //= 2
+        made = document(case, found, file.name, difference=difference, notes=notes, most_events=most)
+        text = page(made)
     with replacing(target) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
     return made.header, found

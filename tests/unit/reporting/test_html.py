@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotbed.cli.report_file import write_report
 from hotbed.findings.case import Case
 from hotbed.reporting.html.document import document
 from hotbed.reporting.html.packing import packed
 from hotbed.reporting.html.page import page
 from hotbed.trace import Frame, load_trace
+from hotbed.trace.compaction import write_compact
 from tests.unit.invented import ALLOC, GROW, MIB, freed, trace_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from hotbed.trace import Trace
 
@@ -85,3 +89,19 @@ def test_a_long_trace_keeps_the_events_around_its_peak_and_says_so(data: Path) -
     assert "25,930 events" in made.header["thinned"]
     high = made.columns["outline_reserved_high"]
     assert high.max() == case.reserved_at(case.reserved_peak)
+
+
+def test_a_page_that_would_be_too_large_holds_fewer_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hotbed.cli.report_file._MOST_BYTES", 100_000)
+    monkeypatch.setattr("hotbed.cli.report_file._FEWEST_EVENTS", 1 << 10)
+    monkeypatch.setattr("hotbed.cli.report_file.MOST_EVENTS", 1 << 14)
+    random = np.random.default_rng(0)
+    sizes = random.integers(1, 1 << 30, 16_000).tolist()
+    trace = trace_of([(ALLOC, 0x1000 + (place << 32), size) for place, size in enumerate(sizes)])
+    write_compact(tmp_path / "x.hbt", [trace])
+    header, _ = write_report(tmp_path / "x.hbt", tmp_path / "x.html", None, (), None)
+    first, end = header["window"]
+    assert end - first < 16_000
+    assert "16,000 events" in header["thinned"]
