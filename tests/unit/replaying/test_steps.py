@@ -34,3 +34,13 @@ def test_steps_of_recorded_trainings(data: Path, name: str, steps: int) -> None:
     found = find_steps(load_trace(data / "h200" / f"{name}.record.pickle.xz"))
     assert len(found) == steps
     assert found.step_ms is not None
+
+
+@pytest.mark.parametrize("name", ["resnet50", "detection"])
+def test_a_long_trace_has_the_steps_that_all_its_points_show(
+    data: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = load_trace(data / f"h200/{name}.record.pickle.xz")
+    whole = find_steps(trace).starts
+    monkeypatch.setattr("hotbed.replaying.steps._LOOKED_AT", len(trace.events) // 8)
+    assert find_steps(trace).starts == whole
