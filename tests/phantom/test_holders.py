@@ -144,4 +144,7 @@ told(rows)
     )
     graphs = {path: values[1] for (kind, path), values in rows.items() if kind == "graph"}
     # torch before 2.10 does not tell which saved tensors a hook has packed.
-    assert graphs in ({"__main__.plain": 4, "__main__.packed": 0}, {"__main__.plain": 0, "__main__.packed": 0})
+    assert graphs in (
+        {"__main__.plain": 4, "__main__.packed": 0},
+        {"__main__.plain": 0, "__main__.packed": 0},
+    )

@@ -42,6 +42,7 @@ class Holders:
         self._torch = torch
         self._lines = FillLines()
         self._graphs = SavedGraphs(torch)
+        self._missing = 0
         self._searched = 0
         self.seconds = 0.0
         self.trouble: str | None = None
@@ -73,7 +74,7 @@ class Holders:
         walk = Walk(self._torch, deadline)
         walk.program()
         owners = Owners(walk)
-        lost = _unreached(self._torch, owners.known)
+        lost = self._lost(owners, garbage)
         if walk.complete and _bytes(lost.values()) >= _WORTH_A_SEARCH:
             walk.libraries()
             owners = Owners(walk)
@@ -91,6 +92,19 @@ class Holders:
         for device, holding in self._unnamed(lost, search):
             found[device] = (*found.get(device, ()), holding)
         return found
+
+    def _lost(self, owners: Owners, garbage: bool) -> dict[int, set[Place]]:
+        """Storages of tensors that no name reaches, by id; not looked for while as little is unaccounted for as before."""
+        torch = self._torch
+        stats = [torch._C._cuda_memoryStats(device) for device in range(torch.cuda.device_count())]
+        allocated = sum(
+            of_device.get("allocated_bytes", {}).get("all", {}).get("current", 0) for of_device in stats
+        )
+        missing = allocated - _bytes([owners.known])
+        if not garbage and missing < 1.5 * self._missing + _WORTH_IT:
+            return {}
+        self._missing = missing
+        return _unreached(torch, owners.known)
 
     def _named(self, owners: Owners) -> tuple[dict[int, tuple[Holding, ...]], set[Place]]:
         """Rows by device, and every storage that they tell of."""
