@@ -36,6 +36,7 @@ class History:
 
     def keep_on(self) -> None:
         """From now on a program that records by itself does not stop this recording, nor bound it."""
+        self._clearing: list[functools.partial[Any]] = []
         self._torch.cuda.memory._record_memory_history = _kept_on
 
     def start(self) -> None:
@@ -61,6 +62,11 @@ class History:
 
     def clearing(self) -> list[functools.partial[Any]]:
         """The calls into torch that clear() makes."""
+        if not self._clearing:
+            self._clearing = self._calls_that_clear()
+        return self._clearing
+
+    def _calls_that_clear(self) -> list[functools.partial[Any]]:
         name = "_cuda_record_memory_history"
         try:
             return calls_of(self._torch, name, lambda: self._turn_on(clear_history=True))

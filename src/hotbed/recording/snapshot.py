@@ -8,6 +8,7 @@ from typing import Any
 from hotbed.recording.native_calls import at_once, calls_of
 
 _INDUCTOR = "_inductor"
+_taking: list[functools.partial[Any]] = []
 
 
 def snapshot(torch: Any) -> dict[str, Any]:
@@ -24,7 +25,9 @@ def snapshot_and(torch: Any, more: list[functools.partial[Any]]) -> list[Any]:
     imported all of it, nothing stands for it.
     """
     names = torch.__dict__
-    taking = calls_of(torch, "_cuda_memorySnapshot", torch.cuda.memory._snapshot)
+    if not _taking:
+        _taking.extend(calls_of(torch, "_cuda_memorySnapshot", torch.cuda.memory._snapshot))
+    taking = list(_taking)
     if _INDUCTOR in names:
         return at_once(taking + more)
     # It stands there for this list of calls alone, so no other thread sees it.
