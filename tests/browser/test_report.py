@@ -81,6 +81,9 @@ def test_every_level_that_keys_reach_is_that_of_the_trace(show: Show, stacked: T
     page, case = show(stacked), Case(stacked)
     page.focus("#timeline")
     event = case.peak - 1
+    for _ in range(12):
+        page.keyboard.press("+")
+    expect(page.locator("#timeline")).to_have_attribute("data-span", "4")
     for key, step in (
         ("ArrowRight", 1),
         ("ArrowRight", 1),

@@ -105,11 +105,13 @@ export class Groups {
     const { trace } = this, kind = trace.kind[i], block = trace.block[i];
     if (kind > FREE_COMPLETED || block < 0) return;
     const size = trace.size[block], at = trace.first + i, pending = this.width - 1;
+    // A free that is complete at the next event waits for nobody.
+    const waits = trace.completed[block] > trace.freed[block] + 1;
     if (kind === ALLOC) now[this.of[block]] += size;
     else if (trace.freed[block] === at) {
       now[this.of[block]] -= size;
-      if (trace.completed[block] !== at) now[pending] += size;
-    } else if (trace.completed[block] === at) now[pending] -= size;
+      if (waits) now[pending] += size;
+    } else if (waits && trace.completed[block] === at) now[pending] -= size;
   }
 
   /** Bytes of each group behind event number `event`, what is pending last. */

@@ -112,8 +112,8 @@ class Page {
       view.change("range");
     });
     const press = (id, action) => byId(id).addEventListener("click", action);
-    press("zoom-in", () => view.zoom(0.5));
-    press("zoom-out", () => view.zoom(2));
+    press("zoom-in", () => view.zoomToChosen(0.5));
+    press("zoom-out", () => view.zoomToChosen(2));
     press("zoom-whole", () => view.show(0, view.whole));
     press("to-allocated", () => view.choose(peaks.allocated.event));
     press("to-reserved", () => view.choose(peaks.reserved.event));

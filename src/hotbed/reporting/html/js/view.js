@@ -46,9 +46,16 @@ export class View {
     this.change("range");
   }
 
-  zoom(factor, about = this.position(this.place - 1)) {
-    const at = Math.min(Math.max(about, this.low), this.high);
-    this.show(at - (at - this.low) * factor, at + (this.high - at) * factor);
+  /** Zooms so that `about` stays where it is on the screen. */
+  zoom(factor, about) {
+    this.show(about - (about - this.low) * factor, about + (this.high - about) * factor);
+  }
+
+  /** Zooms with the chosen event in the middle. */
+  zoomToChosen(factor) {
+    const middle = this.position(this.place - 1) + (this.axis === "events" ? 0.5 : 0);
+    const half = ((this.high - this.low) * factor) / 2;
+    this.show(middle - half, middle + half);
   }
 
   pan(share) {
