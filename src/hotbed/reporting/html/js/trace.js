@@ -48,7 +48,8 @@ export class Trace {
     for (let block = 0; block < this.older; block++) {
       this.size[block] = this.requested[block] + olderRounding[block];
       this.made[block] = olderMade[block];
-      if (olderPending[block]) this.freed[block] = this.first - 1;
+      // Not the event right before the window: what waits then would look like freed at once.
+      if (olderPending[block]) this.freed[block] = this.first - 2;
     }
   }
 
