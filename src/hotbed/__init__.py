@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from hotbed.predicting import fit as fit
     from hotbed.recording.api import record as record
     from hotbed.recording.guard.api import guard as guard
+    from hotbed.recording.summary import summary as summary
     from hotbed.replaying import replay as replay
     from hotbed.trace import load_trace as load_trace
     from hotbed.tuning import tune as tune
@@ -21,6 +22,7 @@ _PUBLIC = {
     "load_trace": "hotbed.trace",
     "record": "hotbed.recording.api",
     "replay": "hotbed.replaying",
+    "summary": "hotbed.recording.summary",
     "tune": "hotbed.tuning",
 }
 __all__ = ["__version__", *sorted(_PUBLIC)]

@@ -236,3 +236,16 @@ answer(growing=hotbed.guard.report().growing)
     assert "program:" in leaking.growing[0]
     assert steady.growing == []
     assert not warnings_in(steady.stderr)
+
+
+def test_the_summary_of_a_process_tells_its_memory_from_that_of_others(on_phantom: Server) -> None:
+    result = on_phantom(
+        BEGIN
+        + "held = [torch.empty(64 << 20, device='cuda', dtype=torch.uint8) for _ in range(4)]; del held[1:]\n"
+        + "now = hotbed.summary()\n"
+        + "answer(text=str(now), parts=[now.condition.allocated_bytes, now.condition.reserved_bytes], "
+        + "whole=now.condition.whole_bytes, torch=[allocated(), reserved()])"
+    )
+    assert result.parts == result.torch
+    assert result.whole >= 192 * MIB
+    assert "no need to act" in result.text

@@ -28,6 +28,10 @@ VERBS = {
     "record": ("hotbed.cli.record", "Run a program and record what its GPU memory is used for."),
     "replay": ("hotbed.cli.replay", "Replay a trace under other settings: peak, driver calls, OOM."),
     "settings": ("hotbed.cli.settings", "Explain an allocator settings string for a torch version."),
+    "summary": (
+        "hotbed.cli.summary",
+        "Say what allocated and reserved mean at the end of a trace, and whether to act.",
+    ),
     "trace": ("hotbed.cli.trace", "Show, convert and check recorded traces."),
     "tune": ("hotbed.cli.tune", "Find the allocator settings that suit a trace."),
 }
