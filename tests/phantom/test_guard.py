@@ -141,7 +141,7 @@ def test_stopping_puts_everything_back(on_phantom: Server) -> None:
         + """
 places = lambda: (torch._C._cuda_emptyCache, gc.collect, sys.excepthook, torch.cuda.memory._record_memory_history)
 before = places()
-with hotbed.guard():
+with hotbed.guard(stacks=True):
     within = places()
 hotbed.guard.stop()
 answer(changed=sum(a is not b for a, b in zip(before, within)), back=before == places(),
@@ -171,19 +171,20 @@ answer(status=os.waitpid(child, 0)[1])
 
 OOM = """
 import threading
-hotbed.guard(folder={folder!r})
+hotbed.guard(folder={folder!r}, stacks={stacks})
 held = []
 def fill():
     while True: held.append(torch.empty(256 << 20, device="cuda", dtype=torch.uint8))
 """
 
 
+@pytest.mark.parametrize("stacks", [False, True])
 def test_running_out_of_memory_gives_a_verdict_and_a_file_and_the_same_error(
-    on_phantom: Server, tmp_path: Path
+    on_phantom: Server, tmp_path: Path, stacks: bool
 ) -> None:
     result = on_phantom(
         BEGIN
-        + OOM.format(folder=str(tmp_path))
+        + OOM.format(folder=str(tmp_path), stacks=stacks)
         + """
 thread = threading.Thread(target=fill); thread.start(); thread.join()
 answer(done=True)
@@ -195,7 +196,10 @@ answer(done=True)
     assert "oom/capacity" in told
     assert "held by list" in told
     (path,) = tmp_path.glob("hotbed-oom-*.hbt")
-    recorded = load_trace(path).recorded
+    trace = load_trace(path)
+    recorded = trace.recorded
+    assert (len(trace.events) > 0) == stacks
+    assert sum(segment.size_bytes for segment in trace.segments) > GIB
     assert recorded is not None
     assert recorded.failures[0].requested_bytes == 256 * MIB
     assert "out of memory" in recorded.failures[0].message
@@ -204,7 +208,7 @@ answer(done=True)
 def test_errors_that_the_program_survives_make_no_noise(on_phantom: Server, tmp_path: Path) -> None:
     result = on_phantom(
         BEGIN
-        + OOM.format(folder=str(tmp_path))
+        + OOM.format(folder=str(tmp_path), stacks=False)
         + """
 for _ in range(5):
     try: fill()

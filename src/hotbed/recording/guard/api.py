@@ -32,14 +32,16 @@ class Guard:
         idle: float = 5.0,
         leaks: bool = True,
         postmortem: bool = True,
+        stacks: bool = False,
         folder: str | os.PathLike[str] = ".",
     ) -> Guard:
         """Starts the guard of this process; an earlier one is stopped.
 
         `policy`: "warn" says once for each line that empties the cache for nothing; "skip" does not carry such calls out,
         until memory is near its limit, a load is announced, or `idle` seconds pass without work; "off" only counts.
-        `leaks`: watch for growth. `postmortem`: keep the last allocations and stacks, and write a file into `folder`
-        when running out of memory ends the program. Raises UsageError for other values.
+        `leaks`: watch for growth. `postmortem`: write a file into `folder` when running out of memory ends the program;
+        `stacks`: with the last 20,000 events and the stacks of what is live, which costs about 1 us an event meanwhile.
+        Raises UsageError for other values.
         """
         if policy not in get_args(Policy):
             raise UsageError(
@@ -48,7 +50,7 @@ class Guard:
         if idle <= 0:
             raise UsageError(f"idle={idle}: give seconds above 0")
         self.stop()
-        _make_running(Running(Options(policy, idle, leaks, postmortem, os.path.abspath(folder))))  # noqa: PTH100
+        _make_running(Running(Options(policy, idle, leaks, postmortem, stacks, os.path.abspath(folder))))  # noqa: PTH100
         return self
 
     def __enter__(self) -> Guard:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hotbed.recording.guard.levels import levels
+from hotbed.recording.guard.ring import Ring
 from hotbed.recording.guard.words import line_words, say
 from hotbed.recording.leak_watch import Alert, Held, LeakWatch, Stack, live_by_stack
 from hotbed.recording.reach import in_library
@@ -20,6 +21,8 @@ _MOST_SHARE: Final = 0.002
 _FIRST: Final = 64
 """So many steps are all looked at."""
 _LINES: Final = 3
+_STACKS: Final = 512
+"""Looks for which stacks are kept once growth is suspected; they slow the allocator down."""
 
 
 class Leaks:
@@ -32,6 +35,8 @@ class Leaks:
         self._torch = torch
         self._watches: dict[int, LeakWatch] = {}
         self._looks = 0
+        self._ring = Ring(torch)
+        self._stacks_end = 0
         self._spent, self._since = 0.0, time.perf_counter()
         self.found: list[str] = []
 
@@ -41,6 +46,8 @@ class Leaks:
         if self._looks > _FIRST and self._spent > _MOST_SHARE * (begun - self._since):
             return
         self._looks += 1
+        if self._ring.is_on and self._looks > self._stacks_end:
+            self._ring.stop()
         for device, level in levels(self._torch).items():
             if device not in self._watches:
                 self._watches[device] = self._watch(device)
@@ -49,9 +56,18 @@ class Leaks:
 
     def _watch(self, device: int) -> LeakWatch:
         total = self._torch.cuda.get_device_properties(device).total_memory
-        return LeakWatch(
-            total, lambda: live_by_stack(self._torch, device), lambda alert: self._tell(device, alert)
-        )
+        return LeakWatch(total, lambda: self._map(device), lambda alert: self._tell(device, alert))
+
+    def _map(self, device: int) -> dict[Stack, Held]:
+        """What is live by stack. Asked for when growth is suspected: from then on stacks are kept."""
+        found = live_by_stack(self._torch, device)
+        self._ring.begin()
+        self._stacks_end = self._looks + _STACKS
+        return found
+
+    def stop(self) -> None:
+        """Keeps no stacks any more; a second call does nothing."""
+        self._ring.stop()
 
     def _tell(self, device: int, alert: Alert) -> None:
         text = (
@@ -61,6 +77,7 @@ class Leaks:
         for line, size in _by_line(alert.stacks)[:_LINES]:
             text += f"\n  {format_size(size)} more from {line_words(line)}"
         text += "\n  record the program (hotbed record) to see what holds it"
+        self._stacks_end = 0
         self.found.append(text)
         say(text)
 

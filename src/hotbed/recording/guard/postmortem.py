@@ -14,7 +14,6 @@ from hotbed.recording.current import current
 from hotbed.recording.failures import Failures
 from hotbed.recording.files import path_of_rank, rank
 from hotbed.recording.guard.levels import counters
-from hotbed.recording.guard.ring import Ring
 from hotbed.recording.guard.situation import situation
 from hotbed.recording.guard.words import line_words, say
 from hotbed.recording.holders import Holders
@@ -59,7 +58,6 @@ class Postmortem:
 
     def __init__(self, torch: Any, path: Path) -> None:
         self._torch, self._path = torch, path
-        self._ring = Ring(torch)
         self._holders = Holders(torch)
         self._failures: Failures | None = None
         self._kept: Kept | None = None
@@ -69,9 +67,7 @@ class Postmortem:
         self.count = 0
 
     def begin(self) -> None:
-        """CUDA is about to be used: the history begins, and errors are heard of."""
-        if current() is None:
-            self._ring.begin()
+        """CUDA is about to be used: errors are heard of from now on."""
         self._failures = Failures(self._torch, self._raised)
         hooked: tuple[tuple[Any, Any], ...] = ((sys, self._uncaught), (threading, self._uncaught_in_thread))
         for place, hook in hooked:
@@ -81,9 +77,8 @@ class Postmortem:
             self._hooks.append((place, before, ours))
 
     def stop(self) -> None:
-        """Puts the hooks back and turns the history off; a second call does nothing."""
+        """Puts the hooks back; a second call does nothing."""
         self._stopped = True
-        self._ring.stop()
         if self._failures is not None:
             self._failures.close()
         while self._hooks:

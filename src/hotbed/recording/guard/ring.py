@@ -1,4 +1,4 @@
-"""The last part of torch's allocator history, kept for a post-mortem: turned on where nobody else records."""
+"""The last part of torch's allocator history, with stacks: turned on where nobody else records."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ ENTRIES: Final = 20_000
 
 
 class Ring:
-    """On from begin() to stop(). A program that records by itself takes it over, and keeps it."""
+    """On from begin() to stop(), which costs about 1 us an event. A program that records by itself takes it over."""
 
     def __init__(self, torch: Any) -> None:
         self._memory = torch.cuda.memory
         self._torch = torch
         self._record = self._memory._record_memory_history
         self._ours = False
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is this one that is on."""
+        return self._ours
 
     def begin(self) -> None:
         """Turns it on; does nothing where a history is kept already, or the allocator backend keeps none."""

@@ -19,6 +19,7 @@ from hotbed.recording.guard.exams import Exams
 from hotbed.recording.guard.leaks import Leaks
 from hotbed.recording.guard.levels import Levels, levels, room
 from hotbed.recording.guard.postmortem import Postmortem
+from hotbed.recording.guard.ring import Ring
 from hotbed.recording.guard.rules import is_near, judge
 from hotbed.recording.guard.sites import Site, Sites
 from hotbed.recording.guard.stepping import Steps
@@ -47,6 +48,7 @@ class Options:
     idle: float = 5.0
     leaks: bool = True
     postmortem: bool = True
+    stacks: bool = False
     folder: str = "."
 
 
@@ -68,6 +70,7 @@ class Running:
         """a call was skipped, and nothing has emptied the cache since"""
         self._near = False
         self._crowded: tuple[float, bool] = (-_CROWD_S, False)
+        self._ring: Ring | None = None
         self.postmortem: Postmortem | None = None
         self.leaks: Leaks | None = None
         self.stopped = False
@@ -81,20 +84,24 @@ class Running:
         self._calls = CacheCalls(torch, self._guarded(self._told), self._guarded(self._skips, False))
         self.steps = Steps(torch, self._guarded(self._stepped))
         if self.options.postmortem:
-            self.postmortem = Postmortem(torch, Path(self.options.folder) / f"hotbed-oom-{os.getpid()}.hbt")
+            path = Path(self.options.folder) / f"hotbed-oom-{os.getpid()}.hbt"
+            self.postmortem = Postmortem(torch, path)
         if self.options.leaks:
             self.leaks = Leaks(torch)
+        self._ring = Ring(torch)
         when_cuda_begins(torch, self._guarded(self._begin))
 
     def _begin(self) -> None:
         """CUDA is about to be used."""
+        if self.options.stacks and current() is None and self._ring is not None:
+            self._ring.begin()
         if self.postmortem is not None:
             self.postmortem.begin()
 
     def stop(self) -> None:
         """Puts everything back; a second call does nothing."""
         self.stopped = True
-        for part in (self._calls, self.steps, self._work, self.postmortem):
+        for part in (self._calls, self.steps, self._work, self.postmortem, self.leaks, self._ring):
             if part is not None:
                 part.stop()
 
