@@ -23,6 +23,10 @@ VERBS = {
     ),
     "fit": ("hotbed.cli.fit", "Say what memory a script needs, and which GPUs have it."),
     "gpus": ("hotbed.cli.gpus", "List the GPUs that hotbed knows, and where each figure comes from."),
+    "guard": (
+        "hotbed.cli.guard",
+        "Run a program and watch what empties its cache, what grows, and why it runs out of memory.",
+    ),
     "phantom": ("hotbed.cli.phantom", "Run programs on GPUs that are not there."),
     "report": ("hotbed.cli.report", "Write a trace as one HTML page: timeline, flame graph, memory map."),
     "record": ("hotbed.cli.record", "Run a program and record what its GPU memory is used for."),

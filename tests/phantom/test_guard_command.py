@@ -1,0 +1,32 @@
+"""`hotbed guard`: the program's own output and status, and the guard's words on stderr."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import sys, torch
+parameter = torch.nn.Parameter(torch.zeros(1024, device="cuda"))
+optimizer = torch.optim.SGD([parameter], 0.1)
+for _ in range(20):
+    (parameter * torch.ones(4 << 20, 1, device="cuda")[:1]).sum().backward()
+    optimizer.step(); optimizer.zero_grad()
+    torch.cuda.empty_cache()
+print("hotbed" in sys.modules)
+sys.exit(7)
+"""
+
+
+def test_a_program_runs_as_without_and_is_told_of(tmp_path: Path) -> None:
+    script = tmp_path / "loop.py"
+    script.write_text(PROGRAM)
+    argv = [sys.executable, "-m", "hotbed", "guard", "--phantom", "--policy", "skip", str(script)]
+    result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert result.returncode == 7, result.stderr
+    assert result.stdout == "False\n"
+    assert f"{script}:8 torch.cuda.empty_cache(): 20 calls" in result.stderr
