@@ -52,6 +52,7 @@ static void set_number(struct spec *spec, const char *key, size_t length, long l
         {"l2", &spec->l2},           {"smem_sm", &spec->smem_sm},           {"smem_optin", &spec->smem_optin},
         {"bus", &spec->bus},         {"clock", &spec->clock},               {"memclock", &spec->memory_clock},
         {"ecc", &spec->ecc},         {"peer", &spec->peer},                 {"cuda", &spec->cuda},
+        {"behind", &spec->behind},
     };
     const struct {
         const char *key;

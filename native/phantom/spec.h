@@ -27,6 +27,7 @@ struct spec {
     int bus;                /* memory bus, bits */
     int clock, memory_clock; /* kHz */
     int ecc, peer;
+    int behind;             /* not 0: the GPU works only while the program waits for it */
     int physical;           /* devices in the machine; CUDA_VISIBLE_DEVICES picks among them */
     int count;              /* devices that the program sees */
     int visible[MAX_DEVICES]; /* program's ordinal -> physical index */

@@ -15,6 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void start(void) {
     spec_read(&phantom.spec);
+    phantom.hold_events = phantom.spec.behind;
     if (phantom.addresses.ascending == 0)
         address_start(&phantom.addresses, PHANTOM_DRIVER);
     phantom.ready = true;
