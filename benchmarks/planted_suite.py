@@ -224,7 +224,8 @@ def judge(program: Planted, found: list[Finding]) -> Verdict:
         size = False if program.size_bytes else None
         return Verdict(False, line, line, size, tuple(alarms), _brief(first), shown)
     before = heard[: heard.index(right)]
-    contradicted = any(_group(one.code) in DECIDING and one.code not in program.codes for one in before)
+    group = _group(right.code)
+    contradicted = group in DECIDING and any(_group(one.code) == group for one in before)
     line = near = None
     if program.lines:
         line = _is_planted(program, right.where)
