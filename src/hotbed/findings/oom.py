@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from hotbed.findings.finding import Finding
 from hotbed.findings.holes import pins, standing
 from hotbed.findings.oom_text import read_message, situation
 from hotbed.findings.wording import counted, event_words, line_words, listed
-from hotbed.trace.model import Action, Frame
+from hotbed.trace.model import DEFAULT_POOL, NONE, Action, Frame
 from hotbed.trace.verdict import Situation, from_driver, judge
 from hotbed.units import format_size
 
@@ -36,7 +37,7 @@ def find(case: Case) -> Iterator[Finding]:
     """One finding for each cause and line, for the last few failures."""
     events = np.flatnonzero(case.trace.events.action == Action.OOM).tolist()
     found: dict[tuple[str, Frame | None], Finding] = {}
-    for event in events[-_LOOKED_AT:]:
+    for event in [event for event in events if not _tried_again(case, event)][-_LOOKED_AT:]:
         finding = _at(case, event, _failure_at(case, event))
         found[finding.code, finding.where] = finding
     if not events:
@@ -49,6 +50,18 @@ def find(case: Case) -> Iterator[Finding]:
         yield replace(finding, evidence=(*finding.evidence, *counts))
 
 
+def _tried_again(case: Case, event: int) -> bool:
+    """Whether the same call asked for other memory right after: torch does while it looks for a plan that fits."""
+    events = case.trace.events
+    later = np.flatnonzero(np.isin(events.action[event + 1 :], (Action.ALLOC, Action.OOM)))
+    if not len(later) or events.stack[event] == NONE:
+        return False
+    following = event + 1 + int(later[0])
+    return bool(
+        events.stack[following] == events.stack[event] and events.size[following] != events.size[event]
+    )
+
+
 def _at(case: Case, event: int, failure: Failure | None) -> Finding:
     stands = standing(case, event, event)
     facts = _facts(case, stands, case.map_at(event), failure)
@@ -57,13 +70,16 @@ def _at(case: Case, event: int, failure: Failure | None) -> Finding:
         int(case.trace.events.stack[event])
     )
     lines, words = _culprits(case, stands, verdict)
+    if verdict.code == "oom/private-pool" and (captures := _captures(case, event)):
+        # The request may come from anywhere; what can be changed is how graphs are captured.
+        where, lines = captures[0], [*captures[1:], *([where] if where else []), *lines]
     return Finding(
         code=verdict.code,
         severity="problem",
         title=verdict.title,
         evidence=(f"{event_words(case, event)}: {verdict.sums[0]}", *verdict.sums[1:], *words),
         fix=_fix(case, verdict),
-        bytes=verdict.missing_bytes,
+        bytes=_size_of(facts, verdict),
         where=where,
         others=tuple(line for line in lines if line != where)[:_LINES],
         events=(event, event + 1),
@@ -88,9 +104,30 @@ def _untraced(failure: Failure) -> Finding:
         title=verdict.title,
         evidence=verdict.sums,
         fix=verdict.fix,
-        bytes=verdict.missing_bytes,
+        bytes=_size_of(_with_failure(said, failure), verdict),
         where=failure.where,
     )
+
+
+def _size_of(facts: Situation, verdict: Verdict) -> int | None:
+    """Bytes of what is at fault: what waits, what others or private pools hold, the cap; else the request that failed."""
+    sizes = {
+        "oom/pending-free": facts.pending_bytes,
+        "oom/other-process": facts.elsewhere_bytes,
+        "oom/private-pool": facts.private_reserved_bytes,
+        "oom/cap-too-low": facts.limit_bytes,
+    }
+    return sizes.get(verdict.code) or facts.requested_bytes
+
+
+def _captures(case: Case, event: int) -> list[Frame]:
+    """The lines that captured CUDA graphs before `event`, most captures first."""
+    lines = [
+        call.where
+        for call in case.recorded.calls
+        if call.kind == "capture" and call.where is not None and (call.event is None or call.event <= event)
+    ]
+    return [line for line, _ in Counter(lines).most_common()]
 
 
 def _with_failure(facts: Situation, failure: Failure) -> Situation:
@@ -120,6 +157,7 @@ def _facts(case: Case, stands: Standing, segments: Segments, failure: Failure | 
     process, others = _by_nvml(case, int(events.time_us[event]))
     blocks = [(segment, block) for segment in segments for block in segment.blocks]
     reserved = sum(segment.size_bytes for segment in segments)
+    private = sum(segment.size_bytes for segment in segments if segment.pool != DEFAULT_POOL)
     pool, stream = stands.pool, stands.stream
     facts = replace(
         facts,
@@ -130,6 +168,7 @@ def _facts(case: Case, stands: Standing, segments: Segments, failure: Failure | 
         process_bytes=process if facts.process_bytes is None else facts.process_bytes,
         others_bytes=others if facts.others_bytes is None else facts.others_bytes,
         pending_bytes=sum(block.size_bytes for _, block in blocks if _is_pending(block)),
+        private_reserved_bytes=private,
         private_free_bytes=sum(b.size_bytes for s, b in blocks if _is_free(b) and s.pool != pool),
         stream_free_bytes=sum(
             b.size_bytes for s, b in blocks if _is_free(b) and s.pool == pool and s.stream != stream

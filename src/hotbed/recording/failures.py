@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from hotbed.recording.device_memory import memory_seen
+from hotbed.recording.reach import line_of_the_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,7 @@ class Failures:
         seen = memory_seen(self._torch, device)
         row = {
             "device": device,
+            "where": line_of_the_program(),
             "message": "",
             "requested_bytes": requested,
             "allocated_bytes": stats["allocated_bytes"]["all"]["current"],

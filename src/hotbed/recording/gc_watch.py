@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gc
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from hotbed.recording.reach import in_program
+from hotbed.recording.reach import line_of_the_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
     Counters = list[list[int] | None]
 
@@ -82,7 +80,7 @@ class GcWatch:
             self._told(
                 {
                     "kind": self._kind,
-                    "where": _line() if self._kind == "gc.collect" else None,
+                    "where": line_of_the_program() if self._kind == "gc.collect" else None,
                     "seconds": seconds,
                     "positions": before,
                     "devices": devices,
@@ -103,14 +101,3 @@ def _automatic() -> bool:
     """Whether the collection that begins is Python's own: one that was asked for rarely comes when one is due."""
     due = gc.get_threshold()[0]
     return gc.isenabled() and 0 < due < gc.get_count()[0]
-
-
-def _line() -> dict[str, Any] | None:
-    """The innermost line of the program that runs now, as the fields of hotbed.trace.Frame."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if in_program(frame.f_code):
-            code = frame.f_code
-            return {"filename": code.co_filename, "line": frame.f_lineno, "name": code.co_name}
-        frame = frame.f_back
-    return None

@@ -47,11 +47,14 @@ class Holders:
         self.seconds = 0.0
         self.trouble: str | None = None
 
-    def sample(self, budget_s: float = 0.25, *, garbage: bool = False) -> dict[int, tuple[Holding, ...]]:
+    def sample(
+        self, budget_s: float = 0.25, *, garbage: bool = False, ended_by: BaseException | None = None
+    ) -> dict[int, tuple[Holding, ...]]:
         """device → its owners, the largest first. Takes about `budget_s` of processor time; raises nothing.
 
         Dead cycles are looked for, in another second, where half as much again is in nobody's hands as when they were
         last looked for. `garbage`: in any case, and for longer: at an out-of-memory error and the program's end.
+        `ended_by`: the exception that ends the program.
         """
         begun = time.perf_counter()
         # What this allocates must not set off a collection that the program would not have had.
@@ -59,7 +62,7 @@ class Holders:
         gc.disable()
         try:
             with self._torch._C.DisableTorchFunctionSubclass():
-                found = self._sample(time.thread_time() + budget_s, garbage)
+                found = self._sample(time.thread_time() + budget_s, garbage, ended_by)
             self.trouble = None
         except Exception as error:  # noqa: BLE001 - an object like no other must not stop the program
             found = {}
@@ -70,9 +73,11 @@ class Holders:
             self.seconds = time.perf_counter() - begun
         return found
 
-    def _sample(self, deadline: float, garbage: bool) -> dict[int, tuple[Holding, ...]]:
+    def _sample(
+        self, deadline: float, garbage: bool, ended_by: BaseException | None
+    ) -> dict[int, tuple[Holding, ...]]:
         walk = Walk(self._torch, deadline)
-        walk.program()
+        walk.program(ended_by)
         owners = Owners(walk)
         lost = self._lost(owners, garbage)
         if walk.complete and _bytes(lost.values()) >= _WORTH_A_SEARCH:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import sysconfig
+import threading
 import time
 from enum import IntEnum
 from functools import _lru_cache_wrapper
@@ -79,9 +80,13 @@ class Walk:
         self.seen = set(self._modules)
         self._torch_files = dirname(torch.__file__)  # noqa: PTH120 - as code objects name them
 
-    def program(self) -> None:
-        """From the program's modules, the local variables of every thread, and exceptions."""
-        self._run(_program_roots((_OURS, self._torch_files)))
+    def program(self, ended_by: BaseException | None = None) -> None:
+        """From the program's modules, the local variables of every thread, and exceptions.
+
+        The functions that `ended_by` ended count as running: nobody has kept it.
+        """
+        self.seen.add(id(ended_by))
+        self._run(_program_roots((_OURS, self._torch_files), ended_by))
 
     def libraries(self) -> None:
         """From the modules of installed packages, but torch."""
@@ -201,14 +206,21 @@ def in_library(filename: str) -> bool:
     return filename.startswith((*_LIBRARIES, _OURS, "<frozen"))
 
 
-def _program_roots(passed_over: tuple[str, ...]) -> Iterator[tuple[Root, Any]]:
+def _program_roots(
+    passed_over: tuple[str, ...], ended_by: BaseException | None
+) -> Iterator[tuple[Root, Any]]:
     for module in _modules():
         if is_programs(module):
             yield _root(module), vars(module)
     for frame in list(sys._current_frames().values()):
         yield from _frames(frame, passed_over)
+    passed = ended_by.__traceback__ if ended_by is not None else None
+    while passed is not None:
+        yield from _variables(passed.tb_frame, passed_over)
+        passed = passed.tb_next
     for error in _exceptions():
-        yield _handled(error), error
+        if error is not ended_by:
+            yield _handled(error), error
 
 
 def _library_roots(ways: _Ways) -> Iterator[tuple[Root, Any]]:
@@ -232,11 +244,28 @@ def _root(module: ModuleType) -> Root:
 
 def _frames(frame: FrameType | None, passed_over: tuple[str, ...]) -> Iterator[tuple[Root, Any]]:
     while frame is not None:
-        code = frame.f_code
-        own_names = code.co_flags & _OPTIMIZED or frame.f_locals is not frame.f_globals
-        if own_names and not code.co_filename.startswith(passed_over):
-            yield Root("local", code.co_name, code, code.co_filename), local_variables(frame)
+        yield from _variables(frame, passed_over)
         frame = frame.f_back
+
+
+def _variables(frame: FrameType, passed_over: tuple[str, ...]) -> Iterator[tuple[Root, Any]]:
+    code = frame.f_code
+    own_names = code.co_flags & _OPTIMIZED or frame.f_locals is not frame.f_globals
+    if own_names and not code.co_filename.startswith(passed_over):
+        yield Root("local", code.co_name, code, code.co_filename), local_variables(frame)
+
+
+def line_of_the_program() -> dict[str, Any] | None:
+    """The innermost line of the program's own files that runs now, as the fields of hotbed.trace.Frame: on this thread, else
+    on the main one, which waits while a backward pass runs on autograd's."""
+    main = sys._current_frames().get(threading.main_thread().ident or 0)
+    for frame in (sys._getframe(1), main):
+        while frame is not None and not in_program(frame.f_code):
+            frame = frame.f_back
+        if frame is not None:
+            code = frame.f_code
+            return {"filename": code.co_filename, "line": frame.f_lineno, "name": code.co_name}
+    return None
 
 
 def local_variables(frame: FrameType) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class Recorder:
         self._gc_watch: GcWatch | None = None
         self._cache_calls: CacheCalls | None = None
         self._skipped_at = 0.0
+        self._ended_by: BaseException | None = None
         self._rows: dict[str, list[Any]] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -184,6 +185,7 @@ class Recorder:
 
     def _close(self) -> None:
         self.closed = True
+        self._ended_by = None
         self._stop.set()
         atexit.unregister(self.stop)
         if self._gc_watch is not None:
@@ -197,6 +199,7 @@ class Recorder:
 
     def raised(self, error: BaseException | None) -> None:
         """`error` ends what is recorded; an out-of-memory error gives the last failure its words."""
+        self._ended_by = error
         memory = getattr(self._torch, "OutOfMemoryError", None)
         if memory is not None and isinstance(error, memory) and self._failures and self._failures.count:
             with self._lock:
@@ -310,7 +313,7 @@ class Recorder:
     def _sample(self, *, garbage: bool = False) -> None:
         if self._holders is None:
             return
-        found = self._holders.sample(garbage=garbage)
+        found = self._holders.sample(garbage=garbage, ended_by=self._ended_by)
         self._waited_s += self._holders.seconds
         self._schedule.was_sampled(self._holders.seconds)
         devices = {device: [asdict(row) for row in rows] for device, rows in found.items()}

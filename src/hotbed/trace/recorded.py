@@ -9,8 +9,9 @@ from typing import Literal
 from hotbed.trace.model import Frame  # noqa: TC001
 
 Phase = Literal["setup", "train", "eval"]
-CallKind = Literal["empty_cache", "gc.collect", "gc"]
-"""torch.cuda.empty_cache(); gc.collect() by the program; a collection that Python began by itself"""
+CallKind = Literal["empty_cache", "gc.collect", "gc", "capture"]
+"""torch.cuda.empty_cache(); gc.collect() by the program; a collection that Python began by itself; what torch
+does of both as the capture of a CUDA graph begins"""
 HolderKind = Literal["container", "attribute", "variable", "closure", "traceback", "cycle", "graph"]
 """An element of a list, dict, set or deque; an attribute; a global or local variable; a closure; the frames of an exception
 that is still held; objects that only each other refer to; the autograd graph of a tensor."""

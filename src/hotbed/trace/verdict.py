@@ -61,6 +61,7 @@ class Situation:
     private_suffices: bool | None = None
     private_bytes: int | None = None
     """allocated in private pools"""
+    private_reserved_bytes: int | None = None
     rounding_bytes: int = 0
     """by how much the sums may be wrong because the sizes were printed rounded"""
 

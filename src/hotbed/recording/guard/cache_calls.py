@@ -107,9 +107,10 @@ class CacheCalls:
 
 def as_row(call: Call) -> dict[str, Any]:
     """The row of a recording for `call`: fields of hotbed.trace.recorded.CacheCall, bytes by device."""
-    where = call.caller.where
+    where, via = call.caller.where, call.caller.via
+    captures = call.caller.by_torch and via is not None and via.filename.endswith("/cuda/graphs.py")
     return {
-        "kind": call.kind,
+        "kind": "capture" if captures else call.kind,
         "where": None if where is None else asdict(where),
         "seconds": call.seconds,
         "skipped": call.skipped,

@@ -61,6 +61,7 @@ class _Failure(msgspec.Struct):
     time_us: int
     positions: Positions
     device: int
+    where: Frame | None = None
     message: str = ""
     requested_bytes: int | None = None
     allocated_bytes: int | None = None
@@ -249,12 +250,12 @@ def _failure(failure: _Failure, finder: _Finder) -> Failure:
     known = {
         name: value
         for name, value in msgspec.structs.asdict(failure).items()
-        if name not in ("time_us", "positions", "device")
+        if name not in ("time_us", "positions", "device", "where")
     }
     return Failure(
         time_us=time_us,
         event=place if event is None else event,
         step=step,
-        where=None if event is None else finder.line(event),
+        where=(None if event is None else finder.line(event)) or failure.where,
         **known,
     )
