@@ -159,10 +159,13 @@ class Case:
 
     # --- the memory map
 
-    def map_at(self, place: int) -> tuple[Segment, ...]:
-        """Segments, live blocks and holes at `place`. Goes through the history: for the few places that matter."""
+    def map_at(self, place: int, blocks_at: int | None = None) -> tuple[Segment, ...]:
+        """Segments, live blocks and holes at `place`. Goes through the history: for the few places that matter.
+
+        With `blocks_at`, an earlier place, the blocks are those of then, as far as their segments are still there.
+        """
         made = self.allocations
-        chosen = np.flatnonzero(made.active_at(place))
+        chosen = np.flatnonzero(made.active_at(place if blocks_at is None else blocks_at))
         chosen = chosen[np.argsort(made.address[chosen], kind="stable")]
         held = made.freed[chosen] >= place
         columns: tuple[npt.NDArray[Any], ...] = (

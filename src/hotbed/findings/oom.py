@@ -12,6 +12,7 @@ from hotbed.findings.finding import Finding
 from hotbed.findings.holes import pins, standing
 from hotbed.findings.oom_text import read_message, situation
 from hotbed.findings.wording import counted, event_words, line_words, listed
+from hotbed.replaying.detail import SPLIT_LIMIT
 from hotbed.trace.model import DEFAULT_POOL, NONE, Action, Frame
 from hotbed.trace.verdict import Situation, from_driver, judge
 from hotbed.units import format_size
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _LOOKED_AT: Final = 4
 """A program that catches the error may run into it thousands of times: the last ones tell."""
 _LINES: Final = 3
+_GIVEN_UP: Final = (Action.FREE_COMPLETED, Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
+"""what torch does between a refused request and its error"""
 
 
 def find(case: Case) -> Iterator[Finding]:
@@ -51,25 +54,25 @@ def find(case: Case) -> Iterator[Finding]:
 
 
 def _tried_again(case: Case, event: int) -> bool:
-    """Whether the same call asked for other memory right after: torch does while it looks for a plan that fits."""
+    """Whether the same call asked again right after, and failed or did with less: a library that looks for a plan that fits."""
     events = case.trace.events
     later = np.flatnonzero(np.isin(events.action[event + 1 :], (Action.ALLOC, Action.OOM)))
     if not len(later) or events.stack[event] == NONE:
         return False
     following = event + 1 + int(later[0])
-    return bool(
-        events.stack[following] == events.stack[event] and events.size[following] != events.size[event]
-    )
+    less = events.action[following] == Action.OOM or events.size[following] < events.size[event]
+    return bool(events.stack[following] == events.stack[event] and less)
 
 
 def _at(case: Case, event: int, failure: Failure | None) -> Finding:
     stands = standing(case, event, event)
-    facts = _facts(case, stands, case.map_at(event), failure)
+    asked = _asked_at(case, stands)
+    facts = _facts(case, stands, case.map_at(event, asked), failure)
     verdict = judge(facts)
     where = (failure.where if failure is not None else None) or case.line_of(
         int(case.trace.events.stack[event])
     )
-    lines, words = _culprits(case, stands, verdict)
+    lines, words = _culprits(case, stands, asked, verdict)
     if verdict.code == "oom/private-pool" and (captures := _captures(case, event)):
         # The request may come from anywhere; what can be changed is how graphs are captured.
         where, lines = captures[0], [*captures[1:], *([where] if where else []), *lines]
@@ -107,6 +110,17 @@ def _untraced(failure: Failure) -> Finding:
         bytes=_size_of(_with_failure(said, failure), verdict),
         where=failure.where,
     )
+
+
+def _asked_at(case: Case, stands: Standing) -> int:
+    """The place at which the request was turned down. Before torch gives up it waits for other streams: what that frees
+    comes between the request and the error, and is not tried again."""
+    action, place = case.trace.events.action, stands.place
+    while place > 0 and action[place - 1] in _GIVEN_UP:
+        place -= 1
+    waited = (action[place : stands.place] == Action.FREE_COMPLETED).any()
+    would_do = stands.bytes_of(SPLIT_LIMIT) and case.settings.max_split_size_mb is None
+    return place if waited and would_do else stands.place
 
 
 def _size_of(facts: Situation, verdict: Verdict) -> int | None:
@@ -157,7 +171,7 @@ def _facts(case: Case, stands: Standing, segments: Segments, failure: Failure | 
     process, others = _by_nvml(case, int(events.time_us[event]))
     blocks = [(segment, block) for segment in segments for block in segment.blocks]
     reserved = sum(segment.size_bytes for segment in segments)
-    private = sum(segment.size_bytes for segment in segments if segment.pool != DEFAULT_POOL)
+    private = sum(s.size_bytes for s in segments if s.pool not in (DEFAULT_POOL, stands.pool))
     pool, stream = stands.pool, stands.stream
     facts = replace(
         facts,
@@ -241,7 +255,7 @@ def _limit(case: Case, facts: Situation) -> int | None:
     return (facts.reserved_bytes or 0) + wanted - 1 if free >= wanted else None
 
 
-def _culprits(case: Case, stands: Standing, verdict: Verdict) -> tuple[list[Frame], list[str]]:
+def _culprits(case: Case, stands: Standing, asked: int, verdict: Verdict) -> tuple[list[Frame], list[str]]:
     """Lines that are behind the cause, most important first, and a sentence on them."""
     made, place = case.allocations, stands.place
     if verdict.code == "oom/fragmentation":
@@ -253,7 +267,7 @@ def _culprits(case: Case, stands: Standing, verdict: Verdict) -> tuple[list[Fram
         ]
         return [pin.where for pin in blamed if pin.where is not None], words
     if verdict.code == "oom/pending-free":
-        chosen, what = made.active_at(place) & ~made.live_at(place), "waiting for other streams"
+        chosen, what = made.active_at(asked) & ~made.live_at(asked), "waiting for other streams"
     elif verdict.code == "oom/private-pool":
         pools = case.trace.events.pool[made.made.clip(0)]
         private = np.array([pool != stands.pool for pool in case.trace.pools] + [False])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hotbed.recording.cycles import Cycle, Garbage
 from hotbed.recording.fill_lines import FillLines
 from hotbed.recording.owners import Owner, Owners
-from hotbed.recording.reach import Walk
+from hotbed.recording.reach import ENDING, Walk
 from hotbed.recording.saved_graphs import SavedGraphs
 from hotbed.recording.storages import storages
 from hotbed.trace.recorded import Holding
@@ -121,6 +121,7 @@ class Holders:
 
     def _holdings(self, rows: dict[str, Owner], plain: set[Place]) -> tuple[tuple[Holding, ...], set[Place]]:
         """What is written of them, and the storages that graphs behind them keep; names reach those in `plain`."""
+        rows = {path: row for path, row in rows.items() if ENDING not in path}
         largest = sorted(rows.values(), key=lambda row: -_bytes([row.places]))[:_MOST_ROWS]
         fullest = sorted(rows.values(), key=lambda row: -len(row.tensors))[:_MOST_ROWS]
         chosen = list({row.name.path: row for row in (*largest, *fullest)}.values())

@@ -31,6 +31,8 @@ _CLOSED = (
     "_frozen_importlib",
 )
 """packages whose objects keep nothing of the program"""
+ENDING = "that ends the program"
+"""in the names of what only the exception holds that ends the program: nobody has kept it"""
 _HAS_REFERENCES = 1 << 14
 """Py_TPFLAGS_HAVE_GC: objects of a type without it refer to nothing"""
 _OPTIMIZED = 1
@@ -83,9 +85,8 @@ class Walk:
     def program(self, ended_by: BaseException | None = None) -> None:
         """From the program's modules, the local variables of every thread, and exceptions.
 
-        The functions that `ended_by` ended count as running: nobody has kept it.
+        The functions that `ended_by` ended count as running.
         """
-        self.seen.add(id(ended_by))
         self._run(_program_roots((_OURS, self._torch_files), ended_by))
 
     def libraries(self) -> None:
@@ -221,6 +222,8 @@ def _program_roots(
     for error in _exceptions():
         if error is not ended_by:
             yield _handled(error), error
+    if ended_by is not None:
+        yield Root("exception", ENDING), ended_by
 
 
 def _library_roots(ways: _Ways) -> Iterator[tuple[Root, Any]]:
@@ -258,14 +261,21 @@ def _variables(frame: FrameType, passed_over: tuple[str, ...]) -> Iterator[tuple
 def line_of_the_program() -> dict[str, Any] | None:
     """The innermost line of the program's own files that runs now, as the fields of hotbed.trace.Frame: on this thread, else
     on the main one, which waits while a backward pass runs on autograd's."""
-    main = sys._current_frames().get(threading.main_thread().ident or 0)
-    for frame in (sys._getframe(1), main):
-        while frame is not None and not in_program(frame.f_code):
-            frame = frame.f_back
-        if frame is not None:
-            code = frame.f_code
-            return {"filename": code.co_filename, "line": frame.f_lineno, "name": code.co_name}
-    return None
+    found = _line_of(sys._getframe(1))
+    main = threading.main_thread()
+    # A function that held its own frame would keep all that the frames above it hold.
+    if found is None and threading.current_thread() is not main:
+        found = _line_of(sys._current_frames().get(main.ident or 0))
+    return found
+
+
+def _line_of(frame: FrameType | None) -> dict[str, Any] | None:
+    while frame is not None and not in_program(frame.f_code):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    code = frame.f_code
+    return {"filename": code.co_filename, "line": frame.f_lineno, "name": code.co_name}
 
 
 def local_variables(frame: FrameType) -> dict[str, Any]:
