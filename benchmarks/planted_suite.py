@@ -152,9 +152,7 @@ def programs_of_the_rules(folder: Path) -> Iterator[Planted]:
         path = folder / f"{name.replace(' ', '_')}.py"
         path.write_text(BEGIN + text)
         lines = [n for n, line in enumerate((BEGIN + text).splitlines(), 1) if line.endswith("# here")]
-        yield Planted(
-            path.stem, path, kind, innocent=name in INNOCENT, lines=tuple(lines), independent=False
-        )
+        yield Planted(path.stem, path, kind, innocent=name in INNOCENT, lines=tuple(lines), independent=False)
 
 
 def look(program: Planted, folder: Path, server: Server | None) -> Verdict:
@@ -169,7 +167,7 @@ def look(program: Planted, folder: Path, server: Server | None) -> Verdict:
 
 def _record(program: Planted, env: dict[str, str], out: Path, server: Server | None) -> None:
     """As `hotbed record --phantom -o OUT PROGRAM ARGUMENTS...`, on a card of the program's own size."""
-    options = {name: None for name in ("gpu_name", "every", "steps", "python")}
+    options = dict.fromkeys(("gpu_name", "every", "steps", "python"))
     options |= {"module": False, "phantom": True, "gpus": 1, "budget": 1.0, "whole": False, "as_json": False}
     with _standing_in(partial(_start, program, server)), _added(env), redirect_stderr(io.StringIO()):
         status = answer(Request(program=str(program.path), arguments=program.arguments, out=out, **options))
@@ -252,7 +250,9 @@ def _groups(program: Planted) -> set[str]:
 
 
 def _is_planted(program: Planted, frame: Frame | None) -> bool:
-    return frame is not None and Path(frame.filename).name == program.path.name and frame.line in program.lines
+    return (
+        frame is not None and Path(frame.filename).name == program.path.name and frame.line in program.lines
+    )
 
 
 def _bytes_agree(program: Planted, finding: Finding) -> bool | None:
@@ -320,16 +320,18 @@ def run(programs: list[Planted], folder: Path, socket: Path, fresh: bool) -> dic
             env = phantom.environment(base={**os.environ, "PYTHONHASHSEED": "0"})
             server = stack.enter_context(serving(socket, sys.executable, TORCH, env))
         workers = stack.enter_context(ProcessPoolExecutor(2))
-        pending = {
-            program.name: workers.submit(look, program, folder, server) for program in programs
-        }
+        pending = {program.name: workers.submit(look, program, folder, server) for program in programs}
         return {name: future.result() for name, future in pending.items()}
 
 
-def write(column: str, programs: list[Planted], verdicts: dict[str, Verdict], figures: dict[str, Any]) -> None:
+def write(
+    column: str, programs: list[Planted], verdicts: dict[str, Verdict], figures: dict[str, Any]
+) -> None:
     """Puts one column into the file of results, and leaves the other as it is."""
     document = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"programs": {}}
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     document[column] = {"date": time.strftime("%Y-%m-%d"), "commit": commit.stdout.strip(), "score": figures}
     for program in programs:
         entry = document["programs"].setdefault(program.name, {})
@@ -366,7 +368,9 @@ def _mark(value: bool | None) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", help="only these programs")
     parser.add_argument("--fresh", action="store_true", help="each program in a new interpreter")
     parser.add_argument("--show", action="store_true", help="all that was found")
@@ -383,7 +387,10 @@ def main() -> int:
     table(programs, verdicts, options.show)
     figures = score(programs, verdicts)
     for group, values in figures.items():
-        print(group, " ".join(f"{key} {value[0]}/{value[1]}" for key, value in values.items() if key != "programs"))
+        print(
+            group,
+            " ".join(f"{key} {value[0]}/{value[1]}" for key, value in values.items() if key != "programs"),
+        )
     if options.column:
         write(options.column, programs, verdicts, figures)
     return 0

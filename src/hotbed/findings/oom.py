@@ -14,7 +14,7 @@ from hotbed.findings.oom_text import read_message, situation
 from hotbed.findings.wording import counted, event_words, line_words, listed
 from hotbed.replaying.detail import SPLIT_LIMIT
 from hotbed.trace.model import DEFAULT_POOL, NONE, Action, Frame
-from hotbed.trace.verdict import Situation, from_driver, judge
+from hotbed.trace.verdict import Situation, bytes_at_fault, from_driver, judge
 from hotbed.units import format_size
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _at(case: Case, event: int, failure: Failure | None) -> Finding:
         title=verdict.title,
         evidence=(f"{event_words(case, event)}: {verdict.sums[0]}", *verdict.sums[1:], *words),
         fix=_fix(case, verdict),
-        bytes=_size_of(facts, verdict),
+        bytes=bytes_at_fault(facts, verdict),
         where=where,
         others=tuple(line for line in lines if line != where)[:_LINES],
         events=(event, event + 1),
@@ -100,14 +100,15 @@ def _failure_at(case: Case, event: int) -> Failure | None:
 def _untraced(failure: Failure) -> Finding:
     """A failure whose event lies in a gap, or in a trace without events: the recorder's figures alone."""
     said = situation(read_message(failure.message)) if failure.message else Situation()
-    verdict = judge(_with_failure(said, failure))
+    facts = _with_failure(said, failure)
+    verdict = judge(facts)
     return Finding(
         code=verdict.code,
         severity="problem",
         title=verdict.title,
         evidence=verdict.sums,
         fix=verdict.fix,
-        bytes=_size_of(_with_failure(said, failure), verdict),
+        bytes=bytes_at_fault(facts, verdict),
         where=failure.where,
     )
 
@@ -121,17 +122,6 @@ def _asked_at(case: Case, stands: Standing) -> int:
     waited = (action[place : stands.place] == Action.FREE_COMPLETED).any()
     would_do = stands.bytes_of(SPLIT_LIMIT) and case.settings.max_split_size_mb is None
     return place if waited and would_do else stands.place
-
-
-def _size_of(facts: Situation, verdict: Verdict) -> int | None:
-    """Bytes of what is at fault: what waits, what others or private pools hold, the cap; else the request that failed."""
-    sizes = {
-        "oom/pending-free": facts.pending_bytes,
-        "oom/other-process": facts.elsewhere_bytes,
-        "oom/private-pool": facts.private_reserved_bytes,
-        "oom/cap-too-low": facts.limit_bytes,
-    }
-    return sizes.get(verdict.code) or facts.requested_bytes
 
 
 def _captures(case: Case, event: int) -> list[Frame]:

@@ -60,7 +60,7 @@ def find(case: Case) -> Iterator[Finding]:
     if len(steps) < _ENOUGH_STEPS:
         return
     storm = _measure(case, steps)
-    if storm.busy_steps < _HABIT * storm.steps:
+    if storm.busy_steps < _HABIT * storm.steps or _is_growth(case, steps, storm):
         return
     cause = _cause(case, steps, storm)
     if cause == _EMPTY_CACHE:
@@ -77,6 +77,16 @@ def find(case: Case) -> Iterator[Finding]:
         where=storm.lines[0] if storm.lines else None,
         others=storm.lines[1:5],
         events=_stretch(steps),
+    )
+
+
+def _is_growth(case: Case, steps: list[Step], storm: _Storm) -> bool:
+    """Whether what was taken, and not given back, went into memory that is live: a leak's matter, or a cache's that fills."""
+    first, end = _stretch(steps)
+    more = case.allocated_at(end) - case.allocated_at(first)
+    return (
+        more >= (storm.taken_bytes - storm.returned_bytes) / 2 > 0
+        and 2 * storm.returned_bytes < storm.taken_bytes
     )
 
 

@@ -62,6 +62,7 @@ class Situation:
     private_bytes: int | None = None
     """allocated in private pools"""
     private_reserved_bytes: int | None = None
+    """of private pools that the request may not use"""
     rounding_bytes: int = 0
     """by how much the sums may be wrong because the sizes were printed rounded"""
 
@@ -123,6 +124,17 @@ class Verdict:
     fix: str
     confidence: Confidence
     missing_bytes: int | None = None
+
+
+def bytes_at_fault(facts: Situation, verdict: Verdict) -> int | None:
+    """What waits, what others or private pools hold, the cap; where it is none of these, the request that failed."""
+    sizes = {
+        "oom/pending-free": facts.pending_bytes,
+        "oom/other-process": facts.elsewhere_bytes,
+        "oom/private-pool": facts.private_reserved_bytes or facts.private_bytes,
+        "oom/cap-too-low": facts.limit_bytes,
+    }
+    return sizes.get(verdict.code) or facts.requested_bytes
 
 
 def from_driver(requested_bytes: int) -> int:
