@@ -106,16 +106,18 @@ class Server:
         *,
         total: int = 16 * GIB,
         count: int = 1,
+        others: int = 0,
         settings: str = "",
         env: dict[str, str] | None = None,
         to_its_end: bool = False,
     ) -> Finished:
-        """Runs `program` on `count` GPUs of `total` bytes after torch.cuda.init(); it must succeed.
+        """Runs `program` on `count` GPUs of `total` bytes, of which another process holds `others`, after torch.cuda.init();
+        it must succeed.
 
         With `to_its_end` its process ends as an interpreter does.
         """
         gpu = replace(find_gpu("h200"), total_bytes=total, nvml_total_bytes=None)
-        phantom_env = environment(gpu, count=count)
+        phantom_env = environment(gpu, count=count, others=others)
         wanted = {key: value for key, value in phantom_env.items() if key.startswith("HOTBED_")}
         wanted |= {"PYTORCH_CUDA_ALLOC_CONF": settings, **(env or {})}
         self.programs += 1

@@ -253,3 +253,28 @@ def test_the_summary_of_a_process_tells_its_memory_from_that_of_others(on_phanto
     assert result.parts == result.torch
     assert result.whole >= 192 * MIB
     assert "no need to act" in result.text
+
+
+def test_what_another_process_holds_is_named_by_torch_and_by_the_verdict(
+    on_phantom: Server, tmp_path: Path
+) -> None:
+    result = on_phantom(
+        BEGIN
+        + OOM.format(folder=str(tmp_path), stacks=False)
+        + "thread = threading.Thread(target=fill); thread.start(); thread.join(); answer(now=str(hotbed.summary()))",
+        total=8 * GIB,
+        others=5 * GIB,
+    )
+    assert "Process 4194304 has 5.00 GiB memory in use" in result.stderr
+    assert "oom/other-process" in "\n".join(warnings_in(result.stderr))
+    assert "5.0 GiB  of other processes" in result.now
+
+
+def test_where_others_wait_for_memory_emptying_the_cache_is_in_order(on_phantom: Server) -> None:
+    result = on_phantom(
+        BEGIN + "hotbed.guard('skip')" + LOOP + "answer(judged=judged())",
+        total=2 * GIB,
+        others=GIB + 500 * MIB,
+    )
+    assert result.judged == {"empty_cache": "limit"}
+    assert not warnings_in(result.stderr)
