@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LEAST = 1 << 22
+_LEAST = 1 << 21
 """elements of a tensor of which not all are drawn"""
-_DRAWN = 1 << 20
+_DRAWN = 1 << 18
 """first elements that are"""
 _GROUP, _LAST_GROUPS = 16, 64
 """normal numbers are made in groups of 16; the last ones are drawn too, as versions differ in what they do with a rest"""
-_PERIOD = 1048573
-"""elements after which the numbers repeat. A prime: no two rows of a matrix are alike"""
+_PERIOD = 262139
+"""elements after which the numbers repeat. A prime: no two rows of a matrix are alike that has not as many"""
 _STATE_BYTES = 5056
 """of the generator, in every torch since 1.6"""
 
