@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _TASKS = Path("/proc/self/task")
 # tqdm starts its monitor anew where it is missing.
 _EXPENDABLE = ("tqdm._monitor",)
+_TORCH_FOLDER = "torch.distributed.nn.jit.instantiator"
+"""In torch 2.9 and before it makes a temporary folder as it is imported, for modules on other machines."""
 
 
 def native_threads() -> int:
@@ -78,4 +80,9 @@ def _temporary_folders() -> bool:
         return False
     finalizers: Any = weakref.finalize.__dict__["_registry"]
     cleanup = tempfile.TemporaryDirectory.__dict__["_cleanup"].__func__
-    return any(getattr(entry.func, "__func__", entry.func) is cleanup for entry in list(finalizers.values()))
+    torchs = getattr(sys.modules.get(_TORCH_FOLDER), "_TEMP_DIR", None)
+    return any(
+        getattr(entry.func, "__func__", entry.func) is cleanup
+        for finalizer, entry in list(finalizers.items())
+        if finalizer is not getattr(torchs, "_finalizer", None)
+    )
