@@ -258,8 +258,7 @@ for step in range(50):
     held = most(device)
     # At most while the first layer is cast: all in full precision, and that layer in half.
     assert held["parameters"] == 4 * (2048 * 2048 + factors) + 2 * 2048 * 2048
-    # Means, and the copies that are stepped.
-    assert held["optimizer state"] == 2 * 4 * factors
+    assert held["optimizer state"] == 2 * 4 * factors  # means, and the copies that are stepped
     assert found.host_model_bytes == 0
     assert device.trace is not None
     assert growth_per_step_bytes(device.trace, device.steps) == 3 * MIB
