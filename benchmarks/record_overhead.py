@@ -3,7 +3,7 @@
     python benchmarks/record_overhead.py --out results/record_overhead.jsonl
 
 Two loops, each plain and recorded in fresh processes, in turns: "gpu", a transformer of 12 layers whose steps keep the GPU busy,
-and "host", the same with so little work that the host is what takes the time. A row a process, written at once: median and mean
+and "host", the same with so little work that the host is what takes the time. Behind a first row on the machine, a row a process, written at once: median and mean
 milliseconds of the steps after the first 20 (the mean has the readings in it), allocations a step. The last rows compare: the
 median over rounds of recorded / plain.
 """
@@ -13,11 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
@@ -51,6 +54,7 @@ def main() -> int:
 
 
 def _measure(options: argparse.Namespace, out: IO[str]) -> None:
+    print(json.dumps(_about()), file=out, flush=True)
     rows: list[dict[str, Any]] = []
     for number in range(options.rounds):
         for workload in options.workloads:
@@ -61,6 +65,17 @@ def _measure(options: argparse.Namespace, out: IO[str]) -> None:
                 print(json.dumps(row), file=out, flush=True)
     for workload in options.workloads:
         print(json.dumps(_compared(workload, rows)), file=out, flush=True)
+
+
+def _about() -> dict[str, Any]:
+    driver = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    return {
+        "claim": (__doc__ or "").splitlines()[0].removeprefix("Claim: "),
+        "hardware": f"{subprocess.check_output(driver, text=True).strip()}; {os.cpu_count()} CPU cores",
+        "hotbed": version("hotbed"),
+        "command": shlex.join(["python", *sys.argv]),
+        "date": date.today().isoformat(),
+    }
 
 
 def _row(options: argparse.Namespace, workload: str, recorded: bool) -> dict[str, Any]:

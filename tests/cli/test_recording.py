@@ -77,6 +77,11 @@ def test_the_end_of_a_program_is_its_own(
     assert len(steps) >= (5 if complete else 4)
 
 
+def test_a_name_that_a_shell_would_split_is_quoted(hotbed_cli: Hotbed, tmp_path: Path) -> None:
+    _, said = record(hotbed_cli, tmp_path, "-o", "my run é.hbt", "train.py", "16")
+    assert said.rstrip().endswith("next: hotbed report 'my run é.hbt'")
+
+
 def test_steps_end_the_program(hotbed_cli: Hotbed, tmp_path: Path) -> None:
     out, said = record(hotbed_cli, tmp_path, "--steps", "2", "train.py", "16")
     assert len(out.splitlines()) == 1

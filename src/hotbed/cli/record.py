@@ -57,6 +57,7 @@ def command(**options: Any) -> int:
     PROGRAM is a Python script, with -m a module, or - for stdin; it runs unmodified, to its own end. Options stand
     before it, what follows is its own. Exit status: 0 done, 3 the program failed.
     """
-    from hotbed.cli.recording import Request, answer
+    from hotbed.cli.recording import answer
+    from hotbed.cli.recording_request import Request
 
     return answer(Request(**options))

@@ -9,80 +9,41 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotbed import phantom, recording
 from hotbed.cli.printer import note, print_json
-from hotbed.errors import PlatformError, TraceError, UsageError
+from hotbed.cli.recording_file import compacted, line, to_json
+from hotbed.cli.recording_request import Request, job, path_of, program_of
+from hotbed.errors import PlatformError, UsageError
 from hotbed.gpu.live import live_gpus
-from hotbed.predicting.program import Program
-from hotbed.predicting.targets import script
-from hotbed.recording.files import make_room, path_of_rank, rank
-from hotbed.recording.schedule import Plan
-from hotbed.trace import load_devices
-from hotbed.trace.compaction import write_compact
-from hotbed.trace.overview import overview
-from hotbed.units import format_size
+from hotbed.recording.files import make_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hotbed.trace import Trace
+    from hotbed.predicting.program import Program
 
 _BOOT = Path(recording.__file__).parent / "boot.py"
-_SCHEMA = 1
-
-
-@dataclass(frozen=True)
-class Request:
-    """The options of `hotbed record` as typed; see hotbed.cli.record."""
-
-    program: str
-    arguments: tuple[str, ...]
-    out: Path | None
-    module: bool
-    phantom: bool
-    gpu_name: str | None
-    gpus: int
-    budget: float
-    whole: bool
-    every: int | None
-    steps: int | None
-    python: str | None
-    as_json: bool
 
 
 def answer(request: Request) -> int:
     """Runs the program, rewrites its file compactly, says what is in it. Returns the exit status: 0, or 3 if it failed."""
     if request.gpu_name and not request.phantom:
         raise UsageError("--gpu is for --phantom: a real GPU is what it is")
-    program = _program(request)
+    program = program_of(request)
     if not request.phantom:
         _refuse_without_gpu(request)
-    path = path_of_rank(request.out or _default(request), rank())
+    path = path_of(request)
     make_room(path)
     status = _run(request, program, path)
-    traces = _compacted(path)
+    traces = compacted(path)
     if request.as_json:
-        print_json(_json(path, status, traces))
+        print_json(to_json(path, status, traces))
     else:
-        note(_line(path, traces))
+        note(line(path, traces))
     return 3 if status else int(not traces)
-
-
-def _program(request: Request) -> Program:
-    if request.module:
-        return Program("module", request.program, request.arguments, request.python)
-    if request.program == "-":
-        return Program("stdin", sys.stdin.read(), request.arguments, request.python)
-    return script(request.program, request.arguments, request.python)
-
-
-def _default(request: Request) -> Path:
-    name = request.program.rpartition(".")[2] if request.module else Path(request.program).stem
-    return Path(f"{'stdin' if request.program == '-' else name}.record.hbt")
 
 
 def _refuse_without_gpu(request: Request) -> None:
@@ -109,7 +70,7 @@ def _has_driver() -> bool:
 def _run(request: Request, program: Program, path: Path) -> int:
     """Exit status of the program; negative for a signal."""
     with tempfile.TemporaryDirectory(prefix="hotbed-record-") as folder:
-        (Path(folder) / "job.json").write_text(json.dumps(_job(request, program, path)))
+        (Path(folder) / "job.json").write_text(json.dumps(job(request, program, path)))
         argv = [program.python or sys.executable, str(_BOOT), folder]
         sys.stdout.flush()
         out = 2 if request.as_json else None
@@ -119,21 +80,6 @@ def _run(request: Request, program: Program, path: Path) -> int:
             process = subprocess.Popen(argv, stdout=out)
         with _passing_on(process):
             return _wait(process)
-
-
-def _job(request: Request, program: Program, path: Path) -> dict[str, Any]:
-    plan = Plan(budget=request.budget / 100, whole=request.whole, every=request.every)
-    return {
-        "task": "recorded_program",
-        "kind": program.kind,
-        "target": program.target,
-        "arguments": program.arguments,
-        "source": program.source,
-        "path": str(path.absolute()),
-        "plan": asdict(plan),
-        "steps": request.steps,
-        "rank": rank(),
-    }
 
 
 def _wait(process: subprocess.Popen[Any]) -> int:
@@ -151,41 +97,3 @@ def _passing_on(process: subprocess.Popen[Any]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _compacted(path: Path) -> list[Trace]:
-    """What was recorded, with the file rewritten; nothing where the program used no GPU."""
-    try:
-        traces = load_devices(path)
-    except TraceError:
-        return []
-    write_compact(path, traces)
-    return traces
-
-
-def _line(path: Path, traces: list[Trace]) -> str:
-    if not traces:
-        return f"{path}: nothing was recorded, since the program did not use the GPU or ended too early"
-    found = overview(traces[0])
-    steps = sum(step.phase == "train" for step in traces[0].recorded.steps) if traces[0].recorded else 0
-    peak = found.peak_reserved.size_bytes if found.peak_reserved else found.final_reserved_bytes
-    return (
-        f"{path}: {found.events} events, {steps} training steps, peak {format_size(peak)} reserved; "
-        f"next: hotbed report {path}"
-    )
-
-
-def _json(path: Path, status: int, traces: list[Trace]) -> dict[str, Any]:
-    return {
-        "schema": _SCHEMA,
-        "file": str(path) if traces else None,
-        "script_exit_code": status,
-        "devices": [
-            {
-                **overview(trace).to_json(),
-                "overhead_seconds": trace.recorded.overhead_seconds if trace.recorded else None,
-                "complete": trace.recorded.complete if trace.recorded else None,
-            }
-            for trace in traces
-        ],
-    }

@@ -46,7 +46,7 @@ def script(target: str, arguments: Sequence[str] = (), python: str | None = None
         hint = f"give a file in it, e.g. {inside}" if inside.is_file() else "give a Python file in it"
         raise UsageError(f"{target} is a folder", hint=hint)
     if not path.exists():
-        raise UsageError(f"there is no file {target}", hint="for a module: hotbed fit -m NAME")
+        raise UsageError(f"there is no file {target}", hint="for a module: -m NAME")
     return Program("script", str(path), tuple(arguments), python)
 
 
