@@ -23,9 +23,8 @@ class Clock:
 
     def positions(self) -> list[list[int] | None]:
         """By device: the fields of hotbed.trace.marking.counts.Counters; None where nothing was ever allocated."""
-        devices = self._history.devices()
         found: list[list[int] | None] = []
-        for device in devices if self.every else sorted(self.devices):
+        for device in self._history.devices() if self.every else sorted(self.devices):
             counters = self._history.counters(device)
             found += [None] * (device - len(found))
             if counters[0]:

@@ -34,15 +34,15 @@ class EnoughError(BaseException):
 
 @dataclass(frozen=True)
 class Mark:
-    """Something happened between two events of the history; `positions` by device.
+    """Something happened between two events of the history; `positions` by device, None where only the time was taken.
 
-    `kind`: "step" (an optimizer begins), "stepped", "backward", "backward end", "eval" and "train" (a module changed
+    `kind`: "step" (an optimizer begins, and what it steps is noted), "stepped", "by hand" (a step is over, says the program), "backward", "backward end", "eval" and "train" (a module changed
     its mode), "forward end" (a stretch without gradients is over, after "eval"), "found" (modules were looked at).
     """
 
     kind: str
     time_us: int
-    positions: list[Any]
+    positions: list[Any] | None
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class Follower:
         self.active = True
         """False: nothing is followed for now"""
         self.detailed = True
-        """False: no notes, and no marks within a step"""
+        """False: no notes, and of the marks within a step the time alone"""
+        self._detail_s = 0.0
         self.after_step: Callable[[], None] | None = None
         """called whenever an optimizer has stepped"""
         self._lock = threading.Lock()
@@ -103,6 +104,7 @@ class Follower:
         self.marks, self.notes, self.stepped, self._taken = [], [], [], 0
         self.trouble = None
         self.active = self.detailed = True
+        self._detail_s = 0.0
 
     def take(self) -> tuple[list[Mark], list[Note], list[tuple[int, int]]]:
         """The marks, notes and `stepped` so far, which are forgotten here; marks keep their numbers."""
@@ -112,13 +114,21 @@ class Follower:
             self._taken += len(taken[0])
         return taken
 
+    def take_seconds(self) -> float:
+        """What notes, and marks within steps, took since the last call."""
+        taken, self._detail_s = self._detail_s, 0.0
+        return taken
+
     def adopt(self) -> None:
         """Makes this process, a forked child, the one that is followed."""
         self._owner = os.getpid()
 
     def look(self) -> None:
-        """Notes what the modules hold that are alive now."""
-        self._note(self.mark("found"), self._finder.modules)
+        """Notes what the modules and optimizers hold that are alive now."""
+        mark = self.mark("found")
+        self._look_for(mark, self._finder.modules)
+        for optimizer in self._finder.optimizers():
+            self._look_for(mark, self._finder.after_step, optimizer)
 
     def optimizers(self) -> int:
         """How many optimizers are alive: a program that has one means to train."""
@@ -139,16 +149,27 @@ class Follower:
         """Whether nobody asks, this is a forked child, or code that torch.compile looks at."""
         return not self.active or self._torch.compiler.is_compiling() or os.getpid() != self._owner
 
-    def mark(self, kind: str) -> int:
-        """Marks where the program is now; the number of the mark."""
-        mark = Mark(kind, time.time_ns() // 1000, self._history.positions())
+    def mark(self, kind: str, *, counted: bool = True) -> int:
+        """Marks where the program is now, or when that was alone; the number of the mark."""
+        mark = Mark(kind, time.time_ns() // 1000, self._history.positions() if counted else None)
         with self._lock:
             self.marks.append(mark)
             return self._taken + len(self.marks) - 1
 
+    def _mark_within(self, kind: str) -> int:
+        """A mark within a step; its number."""
+        begun = time.perf_counter()
+        number = self.mark(kind, counted=self.detailed)
+        self._detail_s += time.perf_counter() - begun
+        return number
+
     def _note(self, mark: int, find: Callable[..., Holdings], *arguments: Any) -> None:
-        if not self.detailed:
-            return
+        if self.detailed:
+            begun = time.perf_counter()
+            self._look_for(mark, find, *arguments)
+            self._detail_s += time.perf_counter() - begun
+
+    def _look_for(self, mark: int, find: Callable[..., Holdings], *arguments: Any) -> None:
         try:
             holdings = find(*arguments)
         except Exception as error:  # noqa: BLE001 - a tensor that is like no other must not stop the program
@@ -166,7 +187,7 @@ class Follower:
             self.look()
         self.rounds.begins(optimizer)
         if self.detailed:
-            self._note(self.mark("step"), self._finder.before_step, optimizer)
+            self._note(self._mark_within("step"), self._finder.before_step, optimizer)
 
     def _after_step(self, optimizer: Any, _arguments: Any, _keywords: Any) -> None:
         if self._elsewhere():
@@ -211,16 +232,15 @@ class Follower:
             if self._elsewhere():
                 return original(*arguments, **keywords)
             # Only the outermost: checkpointing runs backward passes within backward passes.
-            if not self._backwards and self.detailed:
-                self.mark("backward")
+            if not self._backwards:
+                self._mark_within("backward")
             self._backwards += 1
             try:
                 result = original(*arguments, **keywords)
             finally:
                 self._backwards -= 1
             if not self._backwards:
-                if self.detailed:
-                    self.mark("backward end")
+                self._mark_within("backward end")
                 self._count_pass()
             self._stop_if_possible()
             return result

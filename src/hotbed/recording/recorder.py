@@ -150,7 +150,7 @@ class Recorder:
         if not self._by_hand:
             self._by_hand, self._steps = True, 0
         with self._lock:
-            self._rows.setdefault("by_hand", []).append(followed.follower.mark("stepped"))
+            self._rows.setdefault("by_hand", []).append(followed.follower.mark("by hand"))
         self._step_over()
         if self._steps == self._options.steps and self._options.enough is not None:
             self._options.enough()
@@ -261,8 +261,18 @@ class Recorder:
             taken = self._clock() - begun
             self._schedule.was_cleared(taken)
             self._waited_s += taken
-        self._followed.follower.detailed = self._schedule.state != "skip"
+        if step is not None or not self._steps:
+            self._detail()
+        elif self._schedule.state == "window":
+            self._followed.follower.detailed = True
         self._followed.clock.every = self._schedule.beginning
+
+    def _detail(self) -> None:
+        """Decides whether addresses are noted in the step that begins now: in all of it or nowhere."""
+        assert self._followed is not None
+        follower = self._followed.follower
+        self._schedule.were_detailed(follower.take_seconds(), noted=follower.detailed)
+        follower.detailed = self._schedule.wants_details(time.monotonic())
 
     def _read(self) -> None:
         """Writes a window, and the rows that belong to it."""

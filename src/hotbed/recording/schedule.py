@@ -14,8 +14,10 @@ _FIRST_PAUSE_S = 2.0
 _FIRST_ENTRIES = 30_000
 """in the beginning so many are read at once"""
 _PAUSE_S = 1.0
-_SAMPLES = 1 / 3
+_SAMPLES = 1 / 4
 """part of the budget for looks at who holds what"""
+_DETAILS = 1 / 12
+"""part for the addresses of what optimizers step, and for marks within steps"""
 _SHARE = 200
 """A pause between readings is at least this part of the whole time: a run of days makes no endless file."""
 
@@ -49,6 +51,9 @@ class Schedule:
         self._sampled_s = 0.0
         self._sample_s = 0.0
         self._sample_due = False
+        self._detailed_s = 0.0
+        self._detail_s = 0.0
+        """what they took in a step of late"""
         self._read = 0
         self._unit = 0
         self._before = 0
@@ -120,6 +125,20 @@ class Schedule:
         if self._settled is not None:
             self._sampled_s += seconds
 
+    def wants_details(self, now: float) -> bool:
+        """Whether to note addresses in the step that begins now: in one that is read for sure, else if that is paid for."""
+        if self._settled is None or self._plan.whole or self.state == "window":
+            return True
+        earned = (now - self._settled) * self._plan.budget * _DETAILS
+        return self._detailed_s + self._detail_s <= earned
+
+    def were_detailed(self, seconds: float, *, noted: bool) -> None:
+        """A step's marks, and its notes if they were `noted`, took so long."""
+        if noted:
+            self._detail_s = seconds
+        if self._settled is not None:
+            self._detailed_s += seconds
+
     def _spend(self, seconds: float) -> None:
         if self._settled is not None:
             self._spent_s += seconds
@@ -147,6 +166,6 @@ class Schedule:
 
     def _affordable(self, now: float, entries: int, dropped: int = 0) -> bool:
         assert self._settled is not None
-        earned = (now - self._settled) * self._plan.budget * (1 - _SAMPLES)
+        earned = (now - self._settled) * self._plan.budget * (1 - _SAMPLES - _DETAILS)
         cost = self._base_s + entries * ENTRY_S + dropped * CLEAR_S
         return self._spent_s + cost <= earned

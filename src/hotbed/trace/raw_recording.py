@@ -12,7 +12,8 @@ from hotbed.trace import layout
 from hotbed.trace.columns import DamagedError
 from hotbed.trace.entries import raw_from_value
 from hotbed.trace.marking.blocks import Blocks
-from hotbed.trace.marking.categories import categories_of
+from hotbed.trace.marking.categories import categories_of, moments_of
+from hotbed.trace.marking.likeness import not_noted
 from hotbed.trace.marking.marked import marked
 from hotbed.trace.marking.rows import Rows
 from hotbed.trace.native import read_native
@@ -82,12 +83,18 @@ class RawRecording:
         found = marked(
             joined.trace, blocks, stretches, category, replace(seen, gaps=joined.gaps, complete=complete)
         )
-        return replace(found, missing=tuple(self._sentences(joined)))
+        unseen = len(not_noted(moments_of(report, blocks), stretches))
+        return replace(found, missing=tuple(self._sentences(joined, unseen)))
 
-    def _sentences(self, joined: Joined) -> list[str]:
+    def _sentences(self, joined: Joined, unseen: int) -> list[str]:
         sentences = [self.rows.last.trouble] if self.rows.last.trouble else []
         if self.late:
             sentences.append(_late(joined.trace))
+        if unseen:
+            sentences.append(
+                f"in {unseen} of the recorded steps no addresses were noted, so as not to slow the program down; what lived "
+                "on there has the category of blocks of its line and size in other steps, or is other"
+            )
         if joined.gaps:
             allocations = sum(gap.allocations for gap in joined.gaps)
             sentences.append(

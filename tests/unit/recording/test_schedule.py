@@ -70,5 +70,18 @@ def test_owners_are_asked_for_after_powers_of_two_once_that_is_paid_for() -> Non
     schedule.was_sampled(0.3)
     schedule.decide(1.0, 0, 11)
     assert not schedule.wants_sample(2.0, 16)
-    assert not schedule.wants_sample(60.0, 17)
-    assert schedule.wants_sample(92.0, 18)
+    assert not schedule.wants_sample(118.0, 17)
+    assert schedule.wants_sample(122.0, 18)
+
+
+def test_addresses_are_noted_when_the_step_is_read_or_that_is_paid_for() -> None:
+    schedule = Schedule(Plan(budget=0.012), 0.0)
+    assert schedule.wants_details(0.0)
+    schedule.were_detailed(0.1, noted=True)
+    schedule.decide(1.0, 0, 11)
+    assert not schedule.wants_details(100.0)
+    assert schedule.wants_details(102.0)
+    schedule.were_detailed(0.1, noted=True)
+    assert not schedule.wants_details(200.0)
+    schedule.was_cleared(0.0)
+    assert schedule.wants_details(200.0)

@@ -58,8 +58,13 @@ class Blocks:
 
     def place_at(self, time_us: int) -> int:
         """The place at that time, completed frees included."""
+        return self.places_at([time_us])[0]
+
+    def places_at(self, times_us: Sequence[int]) -> list[int]:
+        """The place at each of these times, completed frees included."""
         times = np.maximum.accumulate(self.trace.events.time_us)
-        return self.counted.completed(int(np.searchsorted(times, time_us + _CLOCKS_US[0], "right")))
+        wanted = np.array(times_us, np.int64) + _CLOCKS_US[0]
+        return [self.counted.completed(place) for place in np.searchsorted(times, wanted, "right").tolist()]
 
     def at_times(self, addresses: Sequence[int], times_us: Sequence[int]) -> Index:
         """For each address the number of the block that contained it at that time; -1 if none did.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hotbed.trace.marking.counts import Counters
+from hotbed.trace.marking.likeness import UNSEEN, by_likeness
 from hotbed.trace.marking.module_calls import handed_in, module_calls
 from hotbed.trace.marking.phases import Moment, phases
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     import numpy.typing as npt
 
@@ -40,15 +42,34 @@ _BY_ADDRESS = ("kv cache", "gradients", "optimizer state", "buffers", "parameter
 
 
 def moments_of(report: dict[str, Any], blocks: Blocks) -> list[Moment]:
-    """The recorder's marks as places in the trace of one device."""
-    device, ends = blocks.trace.device, set(report["rounds"])
-    moments = []
-    for index, mark in enumerate(report["marks"]):
+    """The recorder's marks as places in the trace of one device.
+
+    A mark of which the time alone was taken lies where the history was then, between the places of the marks around it.
+    """
+    device, ends, marks = blocks.trace.device, set(report["rounds"]), report["marks"]
+    timed = [index for index, mark in enumerate(marks) if mark["positions"] is None]
+    by_time = dict(zip(timed, blocks.places_at([marks[index]["time_us"] for index in timed]), strict=True))
+    moments: list[Moment] = []
+    for index, mark in enumerate(marks):
+        if index in by_time:
+            place = max(by_time[index], moments[-1].place if moments else 0)
+            moments.append(Moment(mark["kind"], place, mark["time_us"], index in ends))
+            continue
         positions = mark["positions"]
         counted = (positions[device] if device < len(positions) else None) or (0, 0)
         place, in_gap = blocks.counted.place(*counted[:2])
         counters = Counters(*counted) if len(counted) > 2 else None
         moments.append(Moment(mark["kind"], place, mark["time_us"], index in ends, in_gap, counters))
+    return _in_order(moments, by_time)
+
+
+def _in_order(moments: list[Moment], by_time: Container[int]) -> list[Moment]:
+    """Those found by time are moved before the place of the counted one that follows."""
+    latest = moments[-1].place if moments else 0
+    for index in reversed(range(len(moments))):
+        if index in by_time:
+            moments[index] = replace(moments[index], place=min(moments[index].place, latest))
+        latest = moments[index].place
     return moments
 
 
@@ -79,9 +100,28 @@ def categories_of(
     told = "inflows" in report
     _fill(category, filled(report, blocks) if told else handed_in(blocks, calls, moments, steps), "inputs")
     _fill(category, np.searchsorted(blocks.allocs, workspaces), "library workspaces")
+    seen = np.full(len(blocks.allocs), UNSEEN, np.int8)
     for name in _BY_ADDRESS:
-        _fill(category, held.get(name, _NOTHING), name)
+        _fill(seen, held.get(name, _NOTHING), name)
+    category = np.where(seen == UNSEEN, category, seen)
+    if not told:
+        _tell_others(category, seen, blocks, moments, steps)
     return steps, category
+
+
+def _tell_others(
+    category: Category,
+    seen: Category,
+    blocks: Blocks,
+    moments: Sequence[Moment],
+    steps: tuple[Stretch, ...],
+) -> None:
+    """What lived on in steps without notes has the category of its like; without one it is no temporary, but unknown."""
+    unlike, likely = by_likeness(blocks, seen, moments, steps)
+    unlike = unlike[category[unlike] == CATEGORIES.index("temporaries")]
+    _fill(category, unlike, "other")
+    found = likely != UNSEEN
+    category[found] = likely[found]
 
 
 def _at_end(moments: Sequence[Moment]) -> Counters | None:

@@ -50,6 +50,13 @@ class Counted:
             for kind in (allocs, frees)
         ]
         self._action = events.action
+        pairs = zip(self._pieces, self._pieces[1:], strict=False)
+        self._broken = [
+            piece.first_event
+            for before, piece in pairs
+            if before.after != piece.before or before.end_event != piece.first_event
+        ]
+        """events before which others were not recorded"""
 
     def place(self, allocations: int, frees: int) -> tuple[int, bool]:
         """The place after so many allocations and frees, completed frees included; whether it lies in a gap.
@@ -74,6 +81,11 @@ class Counted:
     def unbroken_since(self, place: int) -> int:
         """The first place from which on to `place` nothing is missing or made up."""
         return self._firsts[max(bisect_right(self._firsts, place) - 1, 0)]
+
+    def unbroken(self, first: int, end: int) -> bool:
+        """Whether nothing is missing or made up among the events [first, end)."""
+        at = bisect_right(self._broken, first)
+        return at == len(self._broken) or self._broken[at] >= end
 
     def completed(self, place: int) -> int:
         """`place`, or the one behind the completed frees there."""

@@ -79,7 +79,7 @@ class _Seen(msgspec.Struct):
     time_us: int
     begun_us: int | None = None
     waited_s: float = 0.0
-    marks: list[tuple[str, int, Positions]] = []
+    marks: list[tuple[str, int, Positions | None]] = []
     notes: list[_Note] = []
     stepped: list[tuple[int, int]] = []
     by_hand: list[int] = []
@@ -189,8 +189,8 @@ class Rows:
         return None if used is None or end is None else max(used - end[_RESERVED], 0)
 
 
-def _of(positions: Positions, device: int) -> Counted | None:
-    return positions[device] if device < len(positions) else None
+def _of(positions: Positions | None, device: int) -> Counted | None:
+    return positions[device] if positions and device < len(positions) else None
 
 
 class _Finder:
