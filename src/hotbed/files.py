@@ -38,7 +38,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         # The caller knows no name but its own.
-        if isinstance(error, OSError) and error.filename is not None:
+        if isinstance(error, OSError):
             error.filename, error.filename2 = os.fspath(path), None
         raise
 

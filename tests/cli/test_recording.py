@@ -104,6 +104,24 @@ def test_a_file_that_is_no_recording_is_never_replaced(hotbed_cli: Hotbed, tmp_p
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+def test_a_file_that_cannot_be_written_is_told_before_the_program_runs(
+    hotbed_cli: Hotbed, tmp_path: Path
+) -> None:
+    out, said = record(hotbed_cli, tmp_path, "-o", "n" * 300, "train.py", "16", code=2)
+    assert (out, said.splitlines()[0]) == ("", f"error: {'n' * 300} cannot be written: File name too long")
+
+
+def test_a_thread_that_first_uses_the_gpu_may_end(hotbed_cli: Hotbed, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("""
+import threading, torch
+thread = threading.Thread(target=lambda: torch.zeros(1 << 20, device="cuda").add_(1))
+thread.start()
+thread.join()
+""")
+    result = hotbed_cli("record", "--phantom", "train.py", cwd=tmp_path)
+    assert result.stderr.splitlines()[0].startswith("train.record.hbt: ")
+
+
 def test_a_program_without_gpu_memory_is_no_recording(hotbed_cli: Hotbed, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import torch")
     result = hotbed_cli("record", "--phantom", "train.py", code=1, cwd=tmp_path)

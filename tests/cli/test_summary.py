@@ -54,6 +54,16 @@ def test_cached_memory_alone_is_no_reason_to_act() -> None:
     assert "outside" in text
 
 
+def test_pieces_need_nothing_where_the_card_has_room() -> None:
+    """A recording knows the card and this process, not what was free at its end."""
+    unknown = replace(
+        CALM, pieces_bytes=8 * GIB, reserved_bytes=31 * GIB, process_bytes=32 * GIB, free_bytes=None
+    )
+    assert not acts(unknown)
+    assert len(acts(replace(unknown, total_bytes=36 * GIB))) == 1
+    assert len(acts(replace(unknown, total_bytes=None))) == 1
+
+
 def test_retries_pieces_and_neighbours_are() -> None:
     assert "at its limit 7 times" in acts(replace(CALM, retries=7))[0]
     pieces = replace(CALM, pieces_bytes=8 * GIB, reserved_bytes=31 * GIB)

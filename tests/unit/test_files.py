@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,12 @@ def test_only_files_are_replaced(kind: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no regular file"), replacing(path):
         pass
     assert not path.is_file()
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as caught, replacing(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "file")
 
 
 def test_an_error_names_the_file_that_was_meant(tmp_path: Path) -> None:

@@ -21,8 +21,21 @@ def path_of_rank(path: str | os.PathLike[str], number: int | None) -> Path:
     return found if number is None else found.with_name(f"{found.stem}.rank{number}{found.suffix}")
 
 
+_LEAST_BYTES = 4096
+"""a recording of nothing needs less"""
+
+
 def make_room(path: Path) -> None:
-    """Takes an earlier recording at `path` away. Raises UsageError where something else is, or no folder."""
+    """Takes an earlier recording at `path` away. Raises UsageError where something else is, or where none can be written."""
+    try:
+        _make_room(path)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}", hint="record into a file elsewhere"
+        ) from None
+
+
+def _make_room(path: Path) -> None:
     if path.is_file():
         with path.open("rb") as file:
             head = file.read(len(MAGIC))
@@ -33,3 +46,8 @@ def make_room(path: Path) -> None:
         raise UsageError(f"{path} is no regular file", hint="give the name of a new file")
     elif not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.absolute().parent}", hint="make it first")
+    # Said now, not by a traceback within the program.
+    try:
+        path.write_bytes(bytes(_LEAST_BYTES))
+    finally:
+        path.unlink(missing_ok=True)

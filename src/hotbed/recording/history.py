@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,9 @@ class History:
         self._record = torch.cuda.memory._record_memory_history
         # Another recorder of hotbed's keeps the history of this process, e.g. fit.
         self.missing = self._record.__name__ == _kept_on.__name__
+        # One that only the thread gets that turned it on would be missed, with a warning, by another that turns it off.
+        known = "global_record_annotations" in inspect.signature(self._record).parameters
+        self._annotations = {"global_record_annotations": True} if known else {}
         self.keep_on()
 
     def keep_on(self) -> None:
@@ -77,7 +81,9 @@ class History:
 
     def _turn_on(self, **more: bool) -> None:
         context = "alloc" if self._stacks else None
-        self._record("all", context=context, stacks="python", max_entries=self.entries, **more)
+        self._record(
+            "all", context=context, stacks="python", max_entries=self.entries, **self._annotations, **more
+        )
 
     def devices(self) -> range:
         """Devices that the program may have used; none before CUDA is initialised."""

@@ -50,8 +50,13 @@ class Condition:
 
     @property
     def room_bytes(self) -> int | None:
-        """What the driver, and a cap, would still give."""
-        rooms = [] if self.free_bytes is None else [self.free_bytes]
+        """What the driver, and a cap, would still give; where no free memory is known, what no known process holds."""
+        rooms = []
+        if self.free_bytes is not None:
+            rooms.append(self.free_bytes)
+        elif self.total_bytes is not None:
+            held = max(self.process_bytes or 0, self.reserved_bytes) + (self.others_bytes or 0)
+            rooms.append(max(self.total_bytes - held, 0))
         if self.limit_bytes is not None:
             rooms.append(max(self.limit_bytes - self.reserved_bytes, 0))
         return min(rooms, default=None)
