@@ -172,6 +172,40 @@ def main():
 main()
 """,
     ),
+    "graphs that a validation piles up": (
+        "leak/retained-graph",
+        """
+def validate():
+    scores = []
+    for _ in range(400):
+        scores.append(model(batch()).mean())  # here
+    return torch.stack(scores).mean().item()
+for step in range(24):
+    model.train()
+    train(batch())
+    if step % 8 == 7:
+        model.eval()
+        validate()
+""",
+    ),
+    "a server whose state is not detached": (
+        "leak/retained-graph",
+        """
+class Filter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix, self.state = nn.Linear(512, 512), None
+    def forward(self, x):
+        held = x if self.state is None else x + self.state
+        self.state = torch.tanh(self.mix(held))  # here
+        return self.state
+def main():
+    server = Filter().cuda().eval()
+    for _ in range(400):
+        server(batch()).argmax(1).tolist()
+main()
+""",
+    ),
     "a side stream for the set-up": (
         "leak/side-stream-cache",
         """
@@ -265,6 +299,33 @@ for step in range(16):
             torch.cat(outputs)
         del outputs
         model.train()
+""",
+    "outputs that a validation gathers": """
+def validate():
+    with torch.no_grad():
+        outputs = [model(batch()) for _ in range(400)]
+    return torch.cat(outputs).mean().item()
+for step in range(24):
+    model.train()
+    train(batch())
+    if step % 8 == 7:
+        model.eval()
+        validate()
+""",
+    "a server whose state is replaced": """
+class Filter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix, self.state = nn.Linear(512, 512), None
+    def forward(self, x):
+        held = x if self.state is None else x + self.state.detach()
+        self.state = torch.tanh(self.mix(held))
+        return self.state
+def main():
+    server = Filter().cuda().eval()
+    for _ in range(400):
+        server(batch()).argmax(1).tolist()
+main()
 """,
     "a state that is detached": """
 cell = nn.GRUCell(512, 512).cuda()

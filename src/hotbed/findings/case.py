@@ -200,11 +200,12 @@ class Case:
             return
         bounds = [*starts, len(events)]
         if starts[0] > 0:
-            yield self._derived("setup", 0, 0, starts[0])
+            yield self.part("setup", 0, 0, starts[0])
         for number, (first, end) in enumerate(pairwise(bounds)):
-            yield self._derived("train", number, first, end)
+            yield self.part("train", number, first, end)
 
-    def _derived(self, phase: Any, number: int, first: int, end: int) -> Step:
+    def part(self, phase: Any, number: int, first: int, end: int) -> Step:
+        """Events [first, end) as a stretch of its own, with what the events tell of it."""
         events = self.trace.events
         stretch = slice(first, end)
         action = events.action[stretch]

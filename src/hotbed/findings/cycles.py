@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NOTABLE: Final = 0.02
 """share of the peak that a collection must free, or a dead cycle hold"""
 _LEAST: Final = 16 * MIB
-_HEAVY: Final = 0.1
+HEAVY: Final = 0.1
 """share from which on it is a problem"""
 _FEWEST: Final = 2
 """collections that free much; one alone may be a model that was dropped"""
@@ -50,7 +50,7 @@ def find(case: Case) -> Iterator[Finding]:
     frames = [frame for frame, _ in lines.most_common()]
     yield Finding(
         code="leak/reference-cycle",
-        severity="problem" if most >= _HEAVY * case.allocated_at(case.peak) else "notice",
+        severity="problem" if most >= HEAVY * case.allocated_at(case.peak) else "notice",
         title=f"reference cycles keep up to {format_size(most)} until the garbage collector runs",
         evidence=tuple(_evidence(runs, dead, lines)),
         fix=FIXES["leak/reference-cycle"],

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from hotbed.findings.finding import Finding
 from hotbed.findings.holes import Standing, before_growth, pins
 from hotbed.findings.wording import counted, event_words, line_words
 from hotbed.replaying.detail import HOLE, OTHER_STREAM, PRIVATE_POOL, SPLIT_LIMIT, WHOLE_SEGMENT
+from hotbed.trace.model import Frame
 from hotbed.units import MIB, format_size
 
 if TYPE_CHECKING:
@@ -16,7 +20,6 @@ if TYPE_CHECKING:
     from hotbed.findings.case import Case
     from hotbed.findings.finding import Severity
     from hotbed.findings.holes import Pin
-    from hotbed.trace import Frame
 
 # Of twelve jobs recorded on an H200 those of fixed sizes reserve 4 to 17 % more than is ever live, which no setting
 # changes much; those whose sizes vary 32 to 74 %. Below 64 MiB the rounding to segments of 20 MiB is the cause.
@@ -50,7 +53,9 @@ def find(case: Case) -> Iterator[Finding]:
     blamed = pins(case, stands) if stands.bytes_of(HOLE) >= _PINNED * stands.free_bytes else []
     lines = [pin.where for pin in blamed if pin.where is not None]
     asking = case.line_of(int(case.trace.events.stack[stands.request]))
-    if asking is not None and code != "fragmentation/pinned":
+    if code == "fragmentation/stream":
+        lines = [*_cachers(case, stands), *([asking] if asking is not None else [])]
+    elif asking is not None and code != "fragmentation/pinned":
         lines = [asking, *(line for line in lines if line != asking)]
     yield Finding(
         code=code,
@@ -68,6 +73,20 @@ def find(case: Case) -> Iterator[Finding]:
         others=tuple(lines[1:_LINES]),
         events=(stands.place, stands.request + 1),
     )
+
+
+def _cachers(case: Case, stands: Standing) -> list[Frame]:
+    """The lines that used the stream for which most is cached that the request could not have."""
+    idle: Counter[int] = Counter()
+    layout = stands.layout
+    for size, number in zip(layout.hole_bytes.tolist(), layout.hole_segment.tolist(), strict=True):
+        segment = layout.segments[number]
+        if segment.pool == stands.pool and segment.stream != stands.stream:
+            idle[segment.stream] += size
+    stream = idle.most_common(1)[0][0]
+    made = case.allocations
+    shares = case.by_line((made.stream == np.uint64(stream)) & (made.made < stands.place))
+    return [share.of for share in shares if isinstance(share.of, Frame)]
 
 
 def _severity(excess: int, reserved: int) -> Severity:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hotbed.findings.allocations import BEFORE
 from hotbed.replaying.cost import warm_up_steps
+from hotbed.trace.model import Action
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -100,17 +101,27 @@ def growth_of(case: Case) -> Growth | None:
         if len(known) >= 2:
             ends = [(number, step.end_event) for number, step in known if step.end_event is not None]
             return _growth(case, "train" if axis == "train" else "eval", len(steps), ends)
-    return _within_evaluation(case)
+    return within_evaluation(case)
 
 
-def _within_evaluation(case: Case) -> Growth | None:
-    """Of the longest stretch without gradients of a program that does not train."""
+def within_evaluation(case: Case) -> Growth | None:
+    """Of the longest stretch without training steps in which was asked who holds memory, else of the longest.
+
+    Up to its last allocation: what is freed then is clean-up.
+    """
+    asked = [sample.event for sample in case.recorded.samples if sample.event is not None]
     spans = [
         (step.first_event, step.end_event)
         for step in case.recorded.steps
         if step.phase == "eval" and step.first_event is not None and step.end_event is not None
     ]
-    first, end = max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
+
+    def counts(span: tuple[int, int]) -> tuple[bool, int]:
+        return any(span[0] < event < span[1] for event in asked), span[1] - span[0]
+
+    first, end = max(spans, key=counts, default=(0, 0))
+    made = np.flatnonzero(case.trace.events.action[first:end] == Action.ALLOC)
+    end = first + int(made[-1]) + 1 if len(made) else first
     if end - first < _PARTS * _FEWEST_EVENTS:
         return None
     places = np.linspace(first, end, _PARTS + 1).astype(np.int64)[1:].tolist()

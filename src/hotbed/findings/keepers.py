@@ -97,8 +97,11 @@ def _grouped(
 
 
 def _keeper(case: Case, growth: Growth, line: LineGrowth) -> tuple[Sample | None, _Owner | None]:
-    """From the newest sample that knows one."""
-    for sample in reversed(case.recorded.samples):
+    """From the newest sample that knows one; of a stretch without steps from one within it, if there is any."""
+    samples = case.recorded.samples[::-1]
+    if growth.axis == "events":
+        samples = tuple(sorted(samples, key=lambda sample: (sample.event or 0) > int(growth.ends[-1])))
+    for sample in samples:
         if sample.event is not None:
             owner = _owner(sample, *_grown(case, growth, line, sample))
             if owner is not None:
@@ -143,6 +146,11 @@ def _preference(owner: _Owner, plain: float, by_graph: float) -> tuple[bool, int
         # That has an owner too; but the way out is there. Of an exception and the frames in it, it is the exception.
         return False, 0, 0, len(row.path)
     if owner.graph is not None and by_graph > plain:
-        # The tensor in front counts for nothing; of equal graphs the shorter one comes first in a sample.
-        return True, owner.graph.bytes, 0, 0
+        # Of owners of one graph it is the tensor in front, not the module that has it too; of two the first in a sample.
+        return (
+            True,
+            owner.graph.bytes,
+            int(owner.plain is None or not owner.plain.owner.startswith("tensor ")),
+            0,
+        )
     return True, owner.bytes, _ORDER.index(row.kind), -len(row.path)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hotbed.findings import cycles, streams
 from hotbed.findings.finding import Finding, Severity
+from hotbed.findings.growth import within_evaluation
 from hotbed.findings.keepers import Keeper, keepers
 from hotbed.findings.leak_text import FIXES, evidence, title
 from hotbed.findings.wording import counted
@@ -40,6 +41,7 @@ _EXPECTED: Final = frozenset(("optimizer state", "gradients"))
 def find(case: Case) -> Iterator[Finding]:
     """One finding for each owner of memory that grows, and those of cycles and side streams."""
     found = [finding for finding in growing(case) if finding.code.startswith("leak/")]
+    found += _in_evaluations(case)
     yield from found
     if not any(finding.code == "leak/reference-cycle" for finding in found):
         yield from cycles.find(case)
@@ -47,9 +49,20 @@ def find(case: Case) -> Iterator[Finding]:
     yield from streams.find(case)
 
 
+def _in_evaluations(case: Case) -> list[Finding]:
+    """Of a program that trains, the graphs that pile up while it evaluates. What else an evaluation gathers is its own."""
+    if case.growth is None or case.growth.axis != "train":
+        return []
+    found = _growing(case, within_evaluation(case))
+    return [finding for finding in found if finding.code == "leak/retained-graph"]
+
+
 def growing(case: Case) -> Iterator[Finding]:
     """What grows, by owner: leak/*, and memory/still-growing where it may yet end."""
-    growth = case.growth
+    yield from _growing(case, case.growth)
+
+
+def _growing(case: Case, growth: Growth | None) -> Iterator[Finding]:
     if growth is None:
         return
     for keeper in keepers(case, growth):
@@ -69,7 +82,7 @@ def growing(case: Case) -> Iterator[Finding]:
             evidence=tuple(evidence(case, growth, keeper, steps_left(case, keeper.per_step_bytes))),
             fix=FIXES[code],
             bytes=keeper.bytes,
-            per_step_bytes=round(keeper.per_step_bytes),
+            per_step_bytes=round(keeper.per_step_bytes) if growth.axis != "events" else None,
             where=where,
             others=_others(where, lines),
             events=(int(growth.ends[growth.settled]), int(growth.ends[-1])),
@@ -131,7 +144,9 @@ def _severity(case: Case, growth: Growth, keeper: Keeper) -> Severity | None:
     if keeper.per_step_bytes <= 0:
         return None
     if growth.axis == "events":
-        return "notice" if keeper.bytes >= _NOTABLE * int(growth.live[-1]) else None
+        share = keeper.bytes / max(int(growth.live[-1]), 1)
+        is_cycle = keeper.holding is not None and keeper.holding.kind == "cycle"
+        return "problem" if is_cycle and share >= cycles.HEAVY else "notice" if share >= _NOTABLE else None
     left = steps_left(case, keeper.per_step_bytes)
     if left is None:
         left = int(_UNKNOWN_GPU / keeper.per_step_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,6 +29,9 @@ _HABIT: Final = 0.5
 """share of the settled steps that must take memory from the driver"""
 _NOTABLE_SHARE: Final = 0.01
 """of a step's time: what hotbed.tune lets `balanced` spend"""
+_PARTS: Final = 12
+_FEWEST_EVENTS: Final = 20
+"""of a part of a run without steps"""
 _TAKEN: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 _EMPTY_CACHE: Final = "empty_cache"
 _GIVEN: Final = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
@@ -37,6 +41,8 @@ _GIVEN: Final = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 class _Storm:
     """Driver calls in the settled steps, and what they cost."""
 
+    unit: str
+    """what the steps are, in words"""
     steps: int
     busy_steps: int
     mallocs: int
@@ -56,7 +62,7 @@ class _Storm:
 
 def find(case: Case) -> Iterator[Finding]:
     """At most one finding: the storm by its cause. Emptied caches are the matter of cache/*, and left to it."""
-    steps = [step for step in case.settled_steps if step.device_mallocs is not None]
+    steps = [step for step in case.settled_steps if step.device_mallocs is not None] or _parts(case)
     if len(steps) < _ENOUGH_STEPS:
         return
     storm = _measure(case, steps)
@@ -69,11 +75,11 @@ def find(case: Case) -> Iterator[Finding]:
     yield Finding(
         code=cause,
         severity="problem" if heavy else "notice",
-        title=f"{storm.mallocs / storm.steps:.1f} cudaMalloc a step after the warm-up: {_TITLES[cause]}",
+        title=f"{storm.mallocs / storm.steps:.1f} cudaMalloc a {storm.unit} after the warm-up: {_TITLES[cause]}",
         evidence=tuple(_evidence(case, storm)),
         fix=_fix(case, cause),
         bytes=storm.taken_bytes,
-        per_step_bytes=storm.taken_bytes // storm.steps,
+        per_step_bytes=storm.taken_bytes // storm.steps if storm.unit == "step" else None,
         where=storm.lines[0] if storm.lines else None,
         others=storm.lines[1:5],
         events=_stretch(steps),
@@ -95,6 +101,21 @@ _TITLES: Final = {
     "storm/gc-threshold": "garbage_collection_threshold returns memory that is soon needed again",
     "storm/sizes": "sizes change, and nothing cached fits",
 }
+
+
+def _parts(case: Case) -> list[Step]:
+    """Of a program that does not train: even parts of its longest stretch of forward passes, behind the first quarter."""
+    spans = [
+        (step.first_event, step.end_event)
+        for step in case.recorded.steps
+        if step.phase == "eval" and step.first_event is not None and step.end_event is not None
+    ]
+    first, end = max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
+    if case.train_steps or end - first < _PARTS * _FEWEST_EVENTS:
+        return []
+    bounds = np.linspace(first, end, _PARTS + 1).astype(np.int64).tolist()
+    parts = [case.part("eval", number, *span) for number, span in enumerate(pairwise(bounds))]
+    return parts[_PARTS // 4 :]
 
 
 def _stretch(steps: list[Step]) -> tuple[int, int]:
@@ -121,6 +142,7 @@ def _measure(case: Case, steps: list[Step]) -> _Storm:
     cost, whose = growth_us(bytes_taken, mallocs, bytes_given, frees, case.trace.device_info.name)
     seconds = [step.seconds for step in steps if step.seconds > 0]
     return _Storm(
+        unit="step" if steps[0].phase == "train" else f"{_PARTS}th of the run",
         steps=len(steps),
         busy_steps=sum(bool(step.device_mallocs) for step in steps),
         mallocs=mallocs,
@@ -163,12 +185,13 @@ def _cause(case: Case, steps: list[Step], storm: _Storm) -> str:
 
 def _evidence(case: Case, storm: _Storm) -> Iterator[str]:
     yield (
-        f"{storm.busy_steps} of {storm.steps} settled steps took memory from the driver: {counted(storm.mallocs, 'call')}, "
+        f"{storm.busy_steps} of {storm.steps} settled {'steps' if storm.unit == 'step' else 'parts of the run'} took memory from "
+        f"the driver: {counted(storm.mallocs, 'call')}, "
         f"{format_size(storm.taken_bytes)} in all; {counted(storm.frees, 'call')} gave {format_size(storm.returned_bytes)} back"
     )
-    share = "" if storm.share is None else f", {100 * storm.share:.1f} % of a step"
+    share = "" if storm.share is None else f", {100 * storm.share:.1f} % of its time"
     yield (
-        f"modelled at {storm.cost_us / 1000 / storm.steps:.2f} ms a step{share}, by the call costs of {storm.costs_of}; "
+        f"modelled at {storm.cost_us / 1000 / storm.steps:.2f} ms a {storm.unit}{share}, by the call costs of {storm.costs_of}; "
         "waiting for kernels that cudaFree implies comes on top"
     )
     if storm.lines:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hotbed.findings.case import Case
 
 _LEAST: Final = 128 * MIB
+_FEWEST_STEPS: Final = 3
 _NOTABLE: Final = 0.1
 """share of the reserved peak"""
 _HEAVY: Final = 0.25
@@ -51,6 +52,8 @@ def _pending(case: Case) -> Iterator[Finding]:
     chosen = np.zeros(len(made), bool)
     chosen[there] = True
     lines = [share.of for share in case.by_line(chosen) if share.of is not None]
+    ends = [step.end_event for step in case.train_steps if step.end_event is not None]
+    steps = len(np.unique(np.searchsorted(ends, made.freed[there], "right"))) if ends else 0
     yield Finding(
         code="leak/pending-stream",
         severity="problem" if most >= _HEAVY * reserved else "notice",
@@ -62,6 +65,7 @@ def _pending(case: Case) -> Iterator[Finding]:
         ),
         fix=FIXES["leak/pending-stream"],
         bytes=most,
+        per_step_bytes=most // steps if steps >= _FEWEST_STEPS else None,
         where=lines[0] if lines else None,  # type: ignore[arg-type]
         others=tuple(lines[1:5]),  # type: ignore[arg-type]
         events=(int(made.freed[there].min()), min(place + 1, count)),

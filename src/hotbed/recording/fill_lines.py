@@ -235,20 +235,23 @@ def _filled(node: ast.AST) -> Iterator[tuple[ast.expr, bool, list[ast.expr]]]:
         yield node.target, True, [node.value]
     elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        for target in (part for whole in targets for part in _unpacked(whole)):
+        for target, value in (pair for whole in targets for pair in _unpacked(whole, node.value)):
             inside = ast.dump(target).replace("Store()", "Load()")
-            again = any(ast.dump(p) == inside for p in ast.walk(node.value) if type(p) is type(target))
-            yield target, again, [node.value]
+            again = any(ast.dump(p) == inside for p in ast.walk(value) if type(p) is type(target))
+            yield target, again, [value]
             if isinstance(target, ast.Subscript):
-                yield target.value, True, [node.value]
+                yield target.value, True, [value]
 
 
-def _unpacked(target: ast.expr) -> Iterator[ast.expr]:
+def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each target with what it is given: its own part of a tuple that is written out, else the whole value."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        for part in target.elts:
-            yield from _unpacked(part)
+        written = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        values = written if len(written) == len(target.elts) else [value] * len(target.elts)
+        for part, given in zip(target.elts, values, strict=True):
+            yield from _unpacked(part, given)
     else:
-        yield target
+        yield target, value
 
 
 def _rank(node: ast.AST, adds: bool, values: list[ast.expr], looped: bool) -> int:

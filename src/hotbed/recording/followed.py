@@ -34,6 +34,11 @@ class Clock:
                 found.append(None)
         return found
 
+    @property
+    def made(self) -> int:
+        """Allocations of all devices so far, as of the last reading."""
+        return sum(counters[0] for counters in self._last.values())
+
     def pending(self) -> int:
         """About how many entries torch holds, as of the last reading; a free makes two."""
         nothing = [0, 0]

@@ -10,6 +10,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hotbed.recording.between import Between
 from hotbed.recording.device_memory import memory_seen
 from hotbed.recording.failures import Failures
 from hotbed.recording.followed import Followed, followed
@@ -17,7 +18,7 @@ from hotbed.recording.gc_watch import GcWatch
 from hotbed.recording.guard.cache_calls import CacheCalls, Call, as_row
 from hotbed.recording.holders import Holders
 from hotbed.recording.raw_file import RawFile
-from hotbed.recording.schedule import Plan, Schedule
+from hotbed.recording.schedule import LongStretch, Plan, Schedule
 from hotbed.recording.window import read_window
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TICK_S = 0.25
+_FIRST_TICK_S = 0.01
+"""in the beginning"""
 _NO_STEP_S = 5.0
 """A program that has not stepped for so long is read between its steps too."""
 _LOOK_S = 10.0
@@ -65,6 +68,8 @@ class Recorder:
         self._cache_calls: CacheCalls | None = None
         self._skipped_at = 0.0
         self._ended_by: BaseException | None = None
+        self._long_stretch = LongStretch()
+        self._between = Between(self._look_within)
         self._rows: dict[str, list[Any]] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -224,13 +229,15 @@ class Recorder:
         self._stepped_at = time.monotonic()
         with self._lock, self._guarded():
             if not self._elsewhere():
+                assert self._followed is not None
+                self._long_stretch.begins(self._followed.clock.made)
                 if self._schedule.wants_sample(self._stepped_at, self._steps):
                     self._sample()
                 self._act(self._steps)
 
     def _watch(self) -> None:
         """On the recorder's own thread."""
-        while not self._stop.wait(_TICK_S):
+        while not self._stop.wait(_FIRST_TICK_S if self._schedule.beginning else _TICK_S):
             if not self._lock.acquire(blocking=False):
                 continue
             try:
@@ -245,8 +252,17 @@ class Recorder:
         assert self._followed is not None
         now = time.monotonic()
         self._followed.clock.positions()
+        if self._schedule.may_sample(now) and self._long_stretch.is_due(self._followed.clock.made):
+            self._between.ask()
         if now - self._stepped_at > _NO_STEP_S or self._schedule.urgent(now, self._followed.clock.pending()):
             self._act(None)
+
+    def _look_within(self) -> None:
+        """On the main thread, wherever it is: a stretch without steps has become long."""
+        with self._guarded():
+            if not self._elsewhere() and self._followed is not None:
+                self._long_stretch.looked(self._followed.clock.made)
+                self._sample()
 
     def _act(self, step: int | None) -> None:
         assert self._followed is not None

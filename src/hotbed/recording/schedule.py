@@ -18,6 +18,8 @@ _SAMPLES = 1 / 4
 """part of the budget for looks at who holds what"""
 _DETAILS = 1 / 12
 """part for the addresses of what optimizers step, and for marks within steps"""
+_LONG = 256
+"""allocations from which on a stretch without steps is long"""
 _SHARE = 200
 """A pause between readings is at least this part of the whole time: a run of days makes no endless file."""
 
@@ -36,6 +38,31 @@ class Plan:
     first_steps: int = 10
     first_entries: int = 200_000
     ring_entries: int = 100_000
+
+
+class LongStretch:
+    """Says when to look within a stretch without steps: evaluation, or a program that has none.
+
+    That is when it has made twice as many allocations as a step does, and again whenever they have doubled.
+    """
+
+    def __init__(self) -> None:
+        self._begun = 0
+        self._step = 0
+        self._looked = 0
+
+    def begins(self, made: int) -> None:
+        """A step is over, after so many allocations in all."""
+        self._step, self._begun, self._looked = made - self._begun, made, 0
+
+    def is_due(self, made: int) -> bool:
+        """Whether to look now, after so many allocations."""
+        since = made - self._begun
+        return since >= max(_LONG, 2 * self._step, 2 * self._looked)
+
+    def looked(self, made: int) -> None:
+        """That was done."""
+        self._looked = made - self._begun
 
 
 class Schedule:
@@ -114,8 +141,12 @@ class Schedule:
     def wants_sample(self, now: float, step: int) -> bool:
         """Whether to ask after `step` steps who holds what: after 2, 4, 8, ... of them, once that is paid for."""
         self._sample_due |= step >= 2 and not step & (step - 1)
-        if not self._sample_due or self._settled is None:
-            return self._sample_due
+        return self._sample_due and self.may_sample(now)
+
+    def may_sample(self, now: float) -> bool:
+        """Whether another look at who holds what is paid for."""
+        if self._settled is None:
+            return True
         earned = (now - self._settled) * self._plan.budget * _SAMPLES
         return self._sampled_s + self._sample_s <= earned
 
