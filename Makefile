@@ -21,7 +21,7 @@ export HOTBED_PYTHON := $(abspath $(BIN))/python
 # Tests start hundreds of processes: none of them should compile hotbed anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: build/sanitize help setup demo test browser-test lint native-test fuzz wheel aarch64 symbols fit-programs exactness device-bundle clean
+.PHONY: build/sanitize help setup demo test browser-test lint native-test fuzz wheel aarch64 symbols fit-programs exactness planted device-bundle clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -92,6 +92,9 @@ fit-programs: setup  ## fit where it takes long, in new interpreters: torch.comp
 
 exactness: setup  ## replay against everything measured on the H200: the table of docs/accuracy
 	$(BIN)/python benchmarks/exactness.py
+
+planted: setup  ## findings on programs with planted memory problems: the table of docs/accuracy
+	$(BIN)/python benchmarks/planted_suite.py --floor 60
 
 device-bundle: wheel  ## .whl/: hotbed and what it needs, for a CPython 3.12 (x86_64) without network; numpy is left to it
 	rm -rf .whl

@@ -29,6 +29,8 @@ int main(void) {
     CHECK_EQUAL(spec.threads_per_sm, 1024);
     CHECK_EQUAL(spec.l2, 62914560);
     CHECK_EQUAL(spec.count, 2);
+    CHECK_EQUAL(spec.behind, 0);
+    CHECK_EQUAL(read_spec("behind=1", "1", NULL).behind, 1);
     CHECK_EQUAL(read_spec("", "4", "2,0").visible[0], 2);
     CHECK_EQUAL(read_spec("", "4", "2,0").count, 2);
     CHECK_EQUAL(read_spec("", "4", "1,-1,2").count, 1);

@@ -97,11 +97,9 @@ def _grouped(
 
 
 def _keeper(case: Case, growth: Growth, line: LineGrowth) -> tuple[Sample | None, _Owner | None]:
-    """From the newest sample that knows one; of a stretch without steps from one within it, if there is any."""
-    samples = case.recorded.samples[::-1]
-    if growth.axis == "events":
-        samples = tuple(sorted(samples, key=lambda sample: (sample.event or 0) > int(growth.ends[-1])))
-    for sample in samples:
+    """From the newest sample that knows one. Those behind the growth come last: what its functions held has no name then."""
+    newest = case.recorded.samples[::-1]
+    for sample in sorted(newest, key=lambda sample: (sample.event or 0) > int(growth.ends[-1])):
         if sample.event is not None:
             owner = _owner(sample, *_grown(case, growth, line, sample))
             if owner is not None:
@@ -134,6 +132,9 @@ def _owners(sample: Sample) -> list[_Owner]:
     for holding in sample.holdings:
         if holding.path.startswith(HANDLED) or f"traceback of {HANDLED}" in holding.path:
             # An error that is being handled, or ends the program, keeps all that its frames have: nothing that grows.
+            continue
+        if not holding.path:
+            # Nobody's that the walk knows.
             continue
         rows.setdefault(holding.path, {})[holding.kind == "graph"] = holding
     return [_Owner(of_path.get(False), of_path.get(True)) for of_path in rows.values()]

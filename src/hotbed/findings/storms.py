@@ -12,7 +12,7 @@ import numpy as np
 from hotbed.findings.finding import Finding
 from hotbed.findings.wording import counted, line_words
 from hotbed.replaying.cost import growth_us
-from hotbed.trace.model import Action, Frame
+from hotbed.trace.model import DEFAULT_POOL, NONE, Action, Frame
 from hotbed.units import format_size
 
 if TYPE_CHECKING:
@@ -86,9 +86,20 @@ def find(case: Case) -> Iterator[Finding]:
     )
 
 
+def _is_private(case: Case, first: int, end: int) -> bool:
+    """Whether most of what was taken went into private pools: each capture takes memory of its own."""
+    events = case.trace.events
+    taken = np.isin(events.action[first:end], _TAKEN)
+    default = [NONE, *(number for number, pool in enumerate(case.trace.pools) if pool == DEFAULT_POOL)]
+    size = events.size[first:end][taken]
+    return 2 * int(size[~np.isin(events.pool[first:end][taken], default)].sum()) > int(size.sum())
+
+
 def _is_growth(case: Case, steps: list[Step], storm: _Storm) -> bool:
-    """Whether what was taken, and not given back, went into memory that is live: a leak's matter, or a cache's that fills."""
+    """Whether what was taken, and not given back, is live: a leak's matter, or a cache's that fills; or in pools of graphs."""
     first, end = _stretch(steps)
+    if _is_private(case, first, end):
+        return True
     more = case.allocated_at(end) - case.allocated_at(first)
     return (
         more >= (storm.taken_bytes - storm.returned_bytes) / 2 > 0

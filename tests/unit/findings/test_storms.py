@@ -48,6 +48,33 @@ def test_growth_that_ends_with_the_warm_up_is_none() -> None:
     assert list(find(Case(job(8, range(2)).trace()))) == []
 
 
+def test_growth_of_what_is_live_is_a_leaks_matter() -> None:
+    program = Program()
+    for number in range(8):
+        begun = len(program.events)
+        program.add(GROW, (number + 1) << 32, 100 * MIB)
+        program.add(ALLOC, (number + 1) << 32, 90 * MIB, line=5)
+        program.step(begun)
+    assert list(find(Case(program.trace()))) == []
+
+
+@pytest.mark.parametrize(("growing", "codes"), [(range(24), ["storm/sizes"]), (range(4), [])])
+def test_of_a_program_without_training_parts_of_the_run_are_looked_at(
+    growing: range, codes: list[str]
+) -> None:
+    program, base = Program(), 0
+    for number in range(24):
+        if number in growing:
+            base = (number + 1) << 32
+            program.add(GROW, base, 100 * MIB)
+        for _ in range(6):
+            program.add(ALLOC, base, 100 * MIB, line=5)
+            program.add(REQUEST, base, 100 * MIB)
+            program.add(DONE, base, 100 * MIB)
+    program.step(0, "eval")
+    assert [one.code for one in find(Case(program.trace()))] == codes
+
+
 def test_steps_that_were_not_recorded_count_by_torchs_own_counters() -> None:
     trace = job(8, range(8)).trace()
     assert trace.recorded is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hotbed.recording.schedule import CLEAR_S, ENTRY_S, Plan, Schedule
+from hotbed.recording.schedule import CLEAR_S, ENTRY_S, LongStretch, Plan, Schedule
 
 
 def run(plan: Plan, *, steps: int, step_s: float, entries: int) -> tuple[list[int], float, float]:
@@ -85,3 +85,22 @@ def test_addresses_are_noted_when_the_step_is_read_or_that_is_paid_for() -> None
     assert not schedule.wants_details(200.0)
     schedule.was_cleared(0.0)
     assert schedule.wants_details(200.0)
+
+
+def test_a_stretch_without_steps_is_looked_at_when_its_allocations_have_doubled() -> None:
+    stretch = LongStretch()
+    looked = []
+    for made in range(0, 5000, 50):
+        if stretch.is_due(made):
+            looked.append(made)
+            stretch.looked(made)
+    assert looked == [300, 600, 1200, 2400, 4800]
+
+
+def test_steps_are_no_long_stretches() -> None:
+    stretch = LongStretch()
+    for step in range(1, 10):
+        made = 1000 * step
+        stretch.begins(made)
+        assert step == 1 or not any(stretch.is_due(made + more) for more in range(0, 1999, 100))
+    assert stretch.is_due(made + 2000)
