@@ -19,7 +19,8 @@ import tomlkit
 from tests.phantom.leak_programs import BEGIN, INNOCENT, LEAKS
 
 from hotbed import phantom
-from hotbed.cli.recording import Request, answer
+from hotbed.cli.recording import answer
+from hotbed.cli.recording_request import Request
 from hotbed.findings.looking import examine
 from hotbed.gpu import find_gpu
 from hotbed.trace import load_trace
