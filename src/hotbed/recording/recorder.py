@@ -353,6 +353,8 @@ class Recorder:
         with self._lock, self._guarded():
             self.note("failures", row)
             if count <= _FEW_OOMS or since_s > _OOM_PAUSE_S:
+                if self._followed is not None:
+                    self._followed.follower.look()
                 self._sample(garbage=True)
                 self._read()
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hotbed.trace.marking.blocks import Blocks
+from hotbed.trace.marking.categories import moments_of
 from hotbed.trace.model import NONE, Action, Events, Trace
 
 A, F, C = Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED
@@ -66,3 +67,19 @@ def test_a_time_finds_the_block_even_if_its_clock_is_a_little_early(blocks: Bloc
 
 def test_a_block_that_was_never_freed_lives_to_the_end(blocks: Blocks) -> None:
     assert blocks.freed_at.tolist() == [2, 5, 7]
+
+
+@pytest.mark.parametrize(("counted_us", "timed_us"), [(5, 15), (-699, -689), (709, 715)])
+def test_a_mark_without_counts_lies_where_its_time_says(
+    blocks: Blocks, counted_us: int, timed_us: int
+) -> None:
+    """Even where the clock of the marks and that of the history have come apart: the first mark lies between 0 and 10."""
+    told = [("counted", counted_us, [(1, 0)]), ("timed", timed_us, None)]
+    rows = [{"kind": kind, "time_us": time, "positions": at} for kind, time, at in told]
+    assert [moment.place for moment in moments_of({"rounds": [], "marks": rows}, blocks)] == [1, 2]
+
+
+def test_a_mark_without_counts_stays_between_those_that_have_them(blocks: Blocks) -> None:
+    told = [("counted", 15, [(2, 0)]), ("timed", 1, None), ("timed", 90, None), ("counted", 35, [(2, 1)])]
+    rows = [{"kind": kind, "time_us": time, "positions": at} for kind, time, at in told]
+    assert [moment.place for moment in moments_of({"rounds": [], "marks": rows}, blocks)] == [2, 2, 4, 4]

@@ -33,11 +33,15 @@ class Blocks:
         self.allocs: Index = np.flatnonzero(action == Action.ALLOC)
         """[m] event of each allocation, ascending"""
         self._freeing: Index = np.flatnonzero(action == Action.FREE_REQUESTED)
+        self.changes: Index = np.sort(np.concatenate((self.allocs, self._freeing)))
+        """[m + f] allocations and what gave them back, ascending"""
         self._known, code = np.unique(trace.events.address, return_inverse=True)
         self._code = code.astype(np.int64)
         self._span = len(action) + 1
         self._made = self._sorted(self.allocs)
         self._freed = self._sorted(self._freeing)
+        self.times_us: Index = np.maximum.accumulate(trace.events.time_us)
+        """[n] time of each event, ascending"""
         self.freed_at: Index = self._ends()
         """[m] event at which the program gave each allocation back; the number of events if it never did"""
 
@@ -58,13 +62,7 @@ class Blocks:
 
     def place_at(self, time_us: int) -> int:
         """The place at that time, completed frees included."""
-        return self.places_at([time_us])[0]
-
-    def places_at(self, times_us: Sequence[int]) -> list[int]:
-        """The place at each of these times, completed frees included."""
-        times = np.maximum.accumulate(self.trace.events.time_us)
-        wanted = np.array(times_us, np.int64) + _CLOCKS_US[0]
-        return [self.counted.completed(place) for place in np.searchsorted(times, wanted, "right").tolist()]
+        return self.counted.completed(int(np.searchsorted(self.times_us, time_us + _CLOCKS_US[0], "right")))
 
     def at_times(self, addresses: Sequence[int], times_us: Sequence[int]) -> Index:
         """For each address the number of the block that contained it at that time; -1 if none did.
@@ -72,11 +70,10 @@ class Blocks:
         Times may be early by what two clocks differ.
         """
         wanted = np.array(addresses, np.uint64)
-        times = np.maximum.accumulate(self.trace.events.time_us)
         found = np.full(len(wanted), -1, np.int64)
         for late in _CLOCKS_US:
             open_ = found < 0
-            places = np.searchsorted(times, np.array(times_us, np.int64)[open_] + late, "right")
+            places = np.searchsorted(self.times_us, np.array(times_us, np.int64)[open_] + late, "right")
             found[open_] = self._owners(wanted[open_], places)
         return found
 
@@ -115,7 +112,7 @@ class Blocks:
     def _containing(self, addresses: npt.NDArray[np.uint64], places: npt.NDArray[Any]) -> Index:
         """As _owners, for addresses within blocks: goes through the history once with a list of what is live."""
         events = self.trace.events
-        changes = np.sort(np.concatenate((self.allocs, self._freeing))).tolist()
+        changes = self.changes.tolist()
         makes = (events.action == Action.ALLOC).tolist()
         start, size = events.address.tolist(), events.size.tolist()
         number = dict(zip(self.allocs.tolist(), range(len(self.allocs)), strict=True))

@@ -14,7 +14,7 @@ from hotbed.trace.marking.module_calls import handed_in, module_calls
 from hotbed.trace.marking.phases import Moment, phases
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -44,33 +44,43 @@ _BY_ADDRESS = ("kv cache", "gradients", "optimizer state", "buffers", "parameter
 def moments_of(report: dict[str, Any], blocks: Blocks) -> list[Moment]:
     """The recorder's marks as places in the trace of one device.
 
-    A mark of which the time alone was taken lies where the history was then, between the places of the marks around it.
+    A mark of which the time alone was taken lies where the history was then, between the counted marks around it; by how much
+    the two clocks differ at least is told by the counted mark before it.
     """
-    device, ends, marks = blocks.trace.device, set(report["rounds"]), report["marks"]
-    timed = [index for index, mark in enumerate(marks) if mark["positions"] is None]
-    by_time = dict(zip(timed, blocks.places_at([marks[index]["time_us"] for index in timed]), strict=True))
+    ends = set(report["rounds"])
     moments: list[Moment] = []
-    for index, mark in enumerate(marks):
-        if index in by_time:
-            place = max(by_time[index], moments[-1].place if moments else 0)
+    timed: list[int] = []
+    late_us = 0
+    for index, mark in enumerate(report["marks"]):
+        if mark["positions"] is None:
+            place = max(blocks.place_at(mark["time_us"] + late_us), moments[-1].place if moments else 0)
             moments.append(Moment(mark["kind"], place, mark["time_us"], index in ends))
+            timed.append(index)
             continue
-        positions = mark["positions"]
-        counted = (positions[device] if device < len(positions) else None) or (0, 0)
-        place, in_gap = blocks.counted.place(*counted[:2])
-        counters = Counters(*counted) if len(counted) > 2 else None
-        moments.append(Moment(mark["kind"], place, mark["time_us"], index in ends, in_gap, counters))
-    return _in_order(moments, by_time)
-
-
-def _in_order(moments: list[Moment], by_time: Container[int]) -> list[Moment]:
-    """Those found by time are moved before the place of the counted one that follows."""
-    latest = moments[-1].place if moments else 0
-    for index in reversed(range(len(moments))):
-        if index in by_time:
-            moments[index] = replace(moments[index], place=min(moments[index].place, latest))
-        latest = moments[index].place
+        moment = _counted(mark, index in ends, blocks)
+        late_us = late_us if moment.in_gap else _late(moment, blocks)
+        for before in timed:
+            moments[before] = replace(moments[before], place=min(moments[before].place, moment.place))
+        moments.append(moment)
+        timed.clear()
     return moments
+
+
+def _counted(mark: dict[str, Any], ends_round: bool, blocks: Blocks) -> Moment:
+    device, positions = blocks.trace.device, mark["positions"]
+    counted = (positions[device] if device < len(positions) else None) or (0, 0)
+    place, in_gap = blocks.counted.place(*counted[:2])
+    counters = Counters(*counted) if len(counted) > 2 else None
+    return Moment(mark["kind"], place, mark["time_us"], ends_round, in_gap, counters)
+
+
+def _late(moment: Moment, blocks: Blocks) -> int:
+    """What must at least be added to the time of `moment` for it to lie between the events around it that are counted."""
+    at = int(np.searchsorted(blocks.changes, moment.place))
+    since, now = blocks.counted.unbroken_since(moment.place), moment.time_us
+    before = int(blocks.times_us[blocks.changes[at - 1]]) if at and blocks.changes[at - 1] >= since else now
+    after = int(blocks.times_us[blocks.changes[at]]) if at < len(blocks.changes) else now
+    return max(before - now, 0) or min(after - now, 0)
 
 
 def categories_of(
