@@ -135,42 +135,60 @@ def measure(out: Path) -> None:
                 (out / "measured.json").write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def compare(folder: Path, out: Path | None) -> None:
+def compare(folder: Path, out: Path | None, python: str | None) -> None:
     """Predicts from each recording, and says how far off that is."""
     from hotbed.findings.cadence import cadences
     from hotbed.trace import load_trace
 
     rows = json.loads((folder / "measured.json").read_text())
-    results = []
+    programs = []
     for name in NAMES:
+        measured = [measured_at(rows, name, every) for every in CADENCES]
+        predicted = []
         for recorded in RECORDED:
-            curve = cadences(load_trace(folder / f"{name}.{recorded}.pickle.gz"), CADENCES)
-            for point in curve.points:
-                runs = [row for row in rows if row["name"] == name and row["cadence"] == point.every]
-                ms, peak = (
-                    median(row["ms"] for row in runs),
-                    median(row["peak_reserved_bytes"] for row in runs),
-                )
-                results.append(
-                    {
-                        "name": name,
-                        "recorded_with": recorded,
-                        "every": point.every,
-                        "measured_ms": [row["ms"] for row in runs],
-                        "predicted_ms": point.step_ms,
-                        "time_error": None if point.step_ms is None else point.step_ms / ms - 1,
-                        "measured_bytes": peak,
-                        "predicted_bytes": point.peak_reserved_bytes,
-                        "bytes_error": point.peak_reserved_bytes / peak - 1,
-                    }
-                )
-                print(
-                    {key: value for key, value in results[-1].items() if key != "measured_ms"}, round(ms, 2)
-                )
+            curve = cadences(load_trace(folder / f"{name}.{recorded}.pickle.gz"), CADENCES, python=python)
+            predicted.append(
+                {"recorded_with": recorded, **against(curve.to_json(), measured, (name, recorded))}
+            )
+        programs.append({"name": name, "measured": measured, "predicted": predicted})
     if out is not None:
-        out.write_text(
-            json.dumps({"gpu": rows[0]["gpu"], "torch": rows[0]["torch"], "rows": results}, indent=1) + "\n"
-        )
+        found = {"hardware": rows[0]["gpu"], "torch": rows[0]["torch"], "programs": programs}
+        out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def measured_at(rows: list[dict[str, Any]], name: str, every: int) -> dict[str, Any]:
+    """All rounds of one cadence, and in which call of `measure` they ran; `spread` is the difference between slowest and fastest, by the median."""
+    runs = [row for row in rows if row["name"] == name and row["cadence"] == every]
+    rounds = [row["ms"] for row in runs]
+    return {
+        "every": every,
+        "rounds_ms": rounds,
+        "sessions": [row.get("session", 1) for row in runs],
+        "median_ms": median(rounds),
+        "spread": (max(rounds) - min(rounds)) / median(rounds),
+        "peak_reserved_bytes": median(row["peak_reserved_bytes"] for row in runs),
+    }
+
+
+def against(curve: dict[str, Any], measured: list[dict[str, Any]], label: tuple[str, int]) -> dict[str, Any]:
+    """`curve` with the errors of its points, and of what calls at every step cost."""
+    for point, truth in zip(curve["points"], measured, strict=True):
+        likely = point["step_ms"]
+        point["time_error"] = None if likely is None else likely / truth["median_ms"] - 1
+        point["bytes_error"] = point["peak_reserved_bytes"] / truth["peak_reserved_bytes"] - 1
+        print(*label, point, round(truth["median_ms"], 1))
+    always, never = curve["points"][0], curve["points"][-1]
+    with_calls, without = measured[0], measured[-1]
+    curve["every_step_to_never"] = {
+        "measured_medians": with_calls["median_ms"] / without["median_ms"],
+        "measured_least": min(with_calls["rounds_ms"]) / max(without["rounds_ms"]),
+        "measured_most": max(with_calls["rounds_ms"]) / min(without["rounds_ms"]),
+        "predicted": always["step_ms"] and always["step_ms"] / never["step_ms"],
+        "predicted_low": always["step_low_ms"] / never["step_high_ms"],
+        "predicted_high": always["step_high_ms"] / never["step_low_ms"],
+    }
+    print(*label, curve["every_step_to_never"])
+    return curve
 
 
 def main() -> None:
@@ -183,6 +201,7 @@ def main() -> None:
     verb = verbs.add_parser("compare")
     verb.add_argument("folder", type=Path)
     verb.add_argument("--out", type=Path)
+    verb.add_argument("--python", help="an interpreter with the torch that replays")
     verb = verbs.add_parser("run")
     verb.add_argument("name", choices=NAMES)
     verb.add_argument("cadence", type=int)
@@ -191,7 +210,7 @@ def main() -> None:
     if options.verb == "measure":
         measure(options.out)
     elif options.verb == "compare":
-        compare(options.folder, options.out)
+        compare(options.folder, options.out, options.python)
     else:
         run(options.name, options.cadence, options.record)
 

@@ -53,6 +53,18 @@ def test_with_sizes_that_vary_never_costs_memory() -> None:
     assert not curve.recorded_calls
 
 
+def test_without_recorded_calls_the_time_of_a_step_with_one_is_a_range() -> None:
+    always, tenth, never = cadences(load_trace(H200 / "bert_varlen.record.pickle.xz"), (1, 10, 0)).points
+    assert never.step_ms is not None
+    assert never.step_ms == never.step_low_ms == never.step_high_ms
+    assert always.step_ms is None
+    assert tenth.step_ms is None
+    assert always.step_low_ms is not None
+    assert always.step_high_ms is not None
+    # At best a call waits for nothing, at worst as long as a step.
+    assert never.step_ms < always.step_low_ms < always.step_high_ms - never.step_ms
+
+
 def test_what_has_no_steps_or_cadence_is_refused(loop: Trace) -> None:
     with pytest.raises(UsageError, match="number of steps"):
         cadences(loop, (-1,))
