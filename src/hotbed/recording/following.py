@@ -115,7 +115,7 @@ class Follower:
         return taken
 
     def take_seconds(self) -> float:
-        """What notes, and marks within steps, took since the last call."""
+        """What notes, and counted marks within steps, took since the last call."""
         taken, self._detail_s = self._detail_s, 0.0
         return taken
 
@@ -158,8 +158,10 @@ class Follower:
 
     def _mark_within(self, kind: str) -> int:
         """A mark within a step; its number."""
+        if not self.detailed:
+            return self.mark(kind, counted=False)
         begun = time.perf_counter()
-        number = self.mark(kind, counted=self.detailed)
+        number = self.mark(kind)
         self._detail_s += time.perf_counter() - begun
         return number
 

@@ -17,7 +17,7 @@ _PAUSE_S = 1.0
 _SAMPLES = 1 / 4
 """part of the budget for looks at who holds what"""
 _DETAILS = 1 / 12
-"""part for the addresses of what optimizers step, and for marks within steps"""
+"""part for the addresses of what optimizers step, and the counters at marks within steps"""
 _LONG = 256
 """allocations from which on a stretch without steps is long"""
 _SHARE = 200
