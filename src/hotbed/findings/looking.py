@@ -31,6 +31,8 @@ RULES: Final[tuple[tuple[str, Callable[[Case], Iterator[Finding]]], ...]] = (
 ACROSS: Final = "rank"
 """the group of what is found between traces"""
 _ORDER: Final = {"problem": 0, "notice": 1, "fine": 2}
+_PASSING: Final = ("cache", "storm")
+"""groups whose bytes count what was given back and taken again, over the whole run"""
 
 
 def groups() -> list[str]:
@@ -41,7 +43,7 @@ def groups() -> list[str]:
 def examine(
     traces: Sequence[Trace | Case], only: Collection[str] = (), *, tuned: bool = False
 ) -> list[Finding]:
-    """What `traces` show, one for each device and rank of one run: problems first, then by size.
+    """What `traces` show, one for each device and rank of one run: problems first, then what holds memory, then by size.
 
     A Case instead of a trace keeps what was worked out. `only` names the groups to look for; none means all.
     `tuned`: fragmentation comes with what other settings would save, which takes a search. Raises UsageError for a group that there is not.
@@ -55,7 +57,13 @@ def examine(
     found = [finding for case in cases for finding in _alone(case, only, tuned=tuned)]
     if not only or ACROSS in only:
         found += find_across(cases)
-    return sorted(found, key=lambda finding: (_ORDER[finding.severity], -(finding.bytes or 0)))
+    return sorted(found, key=_place)
+
+
+def _place(finding: Finding) -> tuple[int, bool, int]:
+    """Where it stands among others: memory that is held comes before memory that only passes to and fro."""
+    passing = finding.code.split("/")[0] in _PASSING
+    return _ORDER[finding.severity], passing, -(finding.bytes or 0)
 
 
 def _alone(case: Case, only: Collection[str], *, tuned: bool) -> Iterator[Finding]:

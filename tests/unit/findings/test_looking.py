@@ -8,6 +8,7 @@ import pytest
 
 from hotbed.findings import looking
 from hotbed.findings.case import Case
+from hotbed.findings.finding import Finding
 from hotbed.findings.layout import layout_at
 from hotbed.findings.looking import examine
 from hotbed.trace import load_trace
@@ -17,13 +18,20 @@ from tests.unit.invented import ALLOC, GROW, MIB
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hotbed.findings.finding import Finding
     from hotbed.trace import Trace
 
 
 def test_problems_come_first_then_the_larger_matter(data: Path) -> None:
     found = examine([load_trace(data / "h200/kv_serving.record.pickle.xz")])
     assert codes(found)[:2] == ["fragmentation/sizes", "peak/composition"]
+
+
+def test_memory_that_is_held_comes_before_memory_that_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = Finding("cache/useless", "problem", "", (), bytes=9 * MIB)
+    held = Finding("leak/retained-graph", "problem", "", (), bytes=MIB)
+    noticed = Finding("peak/eval", "notice", "", (), bytes=99 * MIB)
+    monkeypatch.setattr(looking, "RULES", (("peak", lambda _: iter((noticed, passed, held))),))
+    assert examine([Program().trace()], ["peak"]) == [held, passed, noticed]
 
 
 def test_findings_carry_the_device_and_rank_of_their_trace() -> None:
