@@ -30,3 +30,17 @@ def test_a_program_runs_as_without_and_is_told_of(tmp_path: Path) -> None:
     assert result.returncode == 7, result.stderr
     assert result.stdout == "False\n"
     assert f"{script}:8 torch.cuda.empty_cache(): 20 calls" in result.stderr
+
+
+def test_a_child_that_the_program_forks_ends_as_without(tmp_path: Path) -> None:
+    script = tmp_path / "forks.py"
+    script.write_text("""
+import os, sys, torch
+torch.zeros(1, device="cuda")
+if os.fork() == 0:
+    sys.exit(5)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+""")
+    argv = [sys.executable, "-m", "hotbed", "guard", "--phantom", str(script)]
+    result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "5\n", "")

@@ -301,3 +301,32 @@ answer(asked=asked, left="_inductor" in names)
     run = on_phantom(PRELUDE + program)
     assert "_inductor" not in run.asked
     assert not run.left
+
+
+def test_maps_of_memory_leave_the_interpreter_as_it_was(on_phantom: Server) -> None:
+    """torch 2.11 to 2.14 gives away a reference of True or False a map; before Python 3.12 some hundred end the program."""
+    result = on_phantom(
+        PRELUDE
+        + """
+x = torch.zeros(1000, device="cuda")
+before = sys.getrefcount(True), sys.getrefcount(False)
+for _ in range(60):
+    hotbed.summary()
+answer(lost=[a - sys.getrefcount(b) for a, b in zip(before, (True, False))])
+"""
+    )
+    assert max(result.lost) < 30
+
+
+def test_no_observer_of_failures_is_no_failure(on_phantom: Server) -> None:
+    """The cudaMallocAsync backend refuses one."""
+    result = on_phantom(
+        PRELUDE
+        + """
+from hotbed.recording.failures import Failures
+def refuse(_): raise RuntimeError("cudaMallocAsync does not yet support attachOutOfMemoryObserver")
+torch._C._cuda_attach_out_of_memory_observer = refuse
+answer(count=Failures(torch, lambda *_: None).count)
+"""
+    )
+    assert result.count == 0

@@ -31,7 +31,10 @@ def compacted(path: Path) -> list[Trace]:
 
 def line(path: Path, traces: list[Trace]) -> str:
     if not traces:
-        return f"{path}: nothing was recorded, since the program did not use the GPU or ended too early"
+        return (
+            f"{path}: nothing was recorded, since the program did not use the GPU, ended too early, or had the backend "
+            "cudaMallocAsync, of which torch keeps no history"
+        )
     found = overview(traces[0])
     steps = sum(step.phase == "train" for step in traces[0].recorded.steps) if traces[0].recorded else 0
     peak = found.peak_reserved.size_bytes if found.peak_reserved else found.final_reserved_bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hotbed.recording.device_memory import memory_seen
@@ -27,7 +28,9 @@ class Failures:
         attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
         if attach is not None and not _attached:
             _attached.append(True)
-            attach(_observe)
+            # The cudaMallocAsync backend has no observers.
+            with suppress(RuntimeError):
+                attach(_observe)
 
     def close(self) -> None:
         """Calls no more; a second call does nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from hotbed.recording.ending import INTERRUPTED_CODE, exit_code, run_to_end, show
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 def record(job: dict[str, Any], _folder: Path, _borrowed: AbstractContextManager[None]) -> int:
     """Runs the program of `job` with the guard that job["guard"] describes. Returns the exit status."""
     guard(**job["guard"])
+    process = os.getpid()
     code = _run(job)
+    if os.getpid() != process:
+        # A child that the program forked comes here too; it has no guard.
+        return code
     report = guard.report()
     if report.sites or report.out_of_memory or report.growing:
         say(str(report))

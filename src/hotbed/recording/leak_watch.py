@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hotbed.recording.memory_map import mapped_segments
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -131,7 +133,7 @@ def grown(before: dict[Stack, Held], after: dict[Stack, Held]) -> list[tuple[Sta
 def live_by_stack(torch: Any, device: int) -> dict[Stack, Held]:
     """What is live on `device` by stack; blocks from before torch's history was on have an empty one."""
     found: dict[Stack, Held] = {}
-    for segment in torch.cuda.memory_snapshot():
+    for segment in mapped_segments(torch):
         if segment["device"] != device:
             continue
         for block in segment["blocks"]:

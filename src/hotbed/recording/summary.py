@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotbed.errors import UsageError
 from hotbed.recording.device_memory import memory_seen
+from hotbed.recording.memory_map import mapped_segments
 from hotbed.trace.condition import Condition, Summary, summarize
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _condition(torch: Any, device: int) -> Condition:
     properties = torch.cuda.get_device_properties(device)
     free, total = torch.cuda.mem_get_info(device)
     seen = memory_seen(torch, device)
-    segments = [row for row in torch.cuda.memory_snapshot() if row["device"] == device]
+    segments = [row for row in mapped_segments(torch) if row["device"] == device]
     return Condition(
         device=device,
         name=properties.name,

@@ -96,7 +96,10 @@ def read_hbt(data: Buffer, source: str) -> list[Trace]:
     if recording.raw:
         return [_completed(recording, number) for number in sorted(recording.raw.windows)]
     if not recording.devices:
-        raise TraceError("the .hbt file holds no events and no memory map", hint="record again")
+        raise TraceError(
+            "the .hbt file holds no events and no memory map",
+            hint="the program used no GPU, ended too early, or had the backend cudaMallocAsync, of which torch keeps no history",
+        )
     return [_trace(recording, number, source) for number in sorted(recording.devices)]
 
 
