@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -44,3 +45,14 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
     argv = [sys.executable, "-m", "hotbed", "guard", "--phantom", str(script)]
     result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     assert (result.returncode, result.stdout, result.stderr) == (0, "5\n", "")
+
+
+def test_it_stays_with_a_backend_that_keeps_no_map(tmp_path: Path) -> None:
+    script = tmp_path / "loop.py"
+    script.write_text(PROGRAM)
+    argv = [sys.executable, "-m", "hotbed", "guard", "--phantom", str(script)]
+    env = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
+    result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, env=env)
+    assert result.returncode == 7, result.stderr
+    assert "20 calls" in result.stderr
+    assert "fault" not in result.stderr

@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hotbed.recording.memory_map import mapped_segments
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -28,23 +30,13 @@ def segments(torch: Any) -> dict[tuple[Any, ...], Segment]:
     Takes milliseconds where there are thousands of blocks.
     """
     found: dict[tuple[Any, ...], Segment] = {}
-    for row in _map(torch):
+    for row in mapped_segments(torch):
         expandable = bool(row.get("is_expandable", False))
         pool = tuple(row.get("segment_pool_id", (0, 0)))
         place = (row["device"], row["stream"], pool, row["segment_type"] == "small", expandable)
         key = place if expandable else (row["device"], row["address"])
         before = found[key].size_bytes if key in found else 0
         found[key] = Segment(place, before + row["total_size"])
-    return found
-
-
-def _map(torch: Any) -> list[dict[str, Any]]:
-    """Without the history, which takes longer than all else; torch before 2.11 hands it out too."""
-    ask = torch.cuda.memory_snapshot
-    try:
-        found: list[dict[str, Any]] = ask(include_traces=False)
-    except TypeError:
-        found = ask()
     return found
 
 
