@@ -77,6 +77,15 @@ def test_the_end_of_a_program_is_its_own(
     assert len(steps) >= (5 if complete else 4)
 
 
+def test_a_signal_that_was_sent_to_hotbed_reaches_the_program(hotbed_fresh: Hotbed, tmp_path: Path) -> None:
+    ending = "os.kill(os.getppid(), signal.SIGINT)\nimport threading; threading.Event().wait()"
+    out, said = record(hotbed_fresh, tmp_path, "--json", "train.py", "16", ending=ending, code=3)
+    told = json.loads(out)
+    assert told["script_exit_code"] == 130
+    assert told["devices"][0]["complete"]
+    assert "KeyboardInterrupt" in said
+
+
 def test_a_name_that_a_shell_would_split_is_quoted(hotbed_cli: Hotbed, tmp_path: Path) -> None:
     _, said = record(hotbed_cli, tmp_path, "-o", "my run é.hbt", "train.py", "16")
     assert said.rstrip().endswith("next: hotbed report 'my run é.hbt'")

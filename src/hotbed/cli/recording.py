@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,13 @@ from hotbed.gpu.live import live_gpus
 from hotbed.recording.files import make_room
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hotbed.predicting.program import Program
 
 _BOOT = Path(recording.__file__).parent / "boot.py"
+_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
+_FROM_TERMINAL = 0x80
+"""si_code of a signal that the kernel made. Source: SI_KERNEL, sigaction(2)"""
+_LOOK_S = 0.2
 
 
 def answer(request: Request) -> int:
@@ -78,22 +79,22 @@ def _run(request: Request, program: Program, path: Path) -> int:
             process = phantom.start(argv, gpu=request.gpu_name, count=request.gpus, context=True, stdout=out)
         else:
             process = subprocess.Popen(argv, stdout=out)
-        with _passing_on(process):
-            return _wait(process)
+        return _wait(process)
 
 
 def _wait(process: subprocess.Popen[Any]) -> int:
-    while True:
-        # Ctrl-C reaches the program by itself: both are in the terminal's foreground.
-        with suppress(KeyboardInterrupt):
-            return process.wait()
+    """Until the program ends. Signals go on to it, so that it closes its file.
 
-
-@contextmanager
-def _passing_on(process: subprocess.Popen[Any]) -> Iterator[None]:
-    """Within the block a SIGTERM goes to the program, which closes its file."""
-    before = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+    Ctrl-C reaches it by itself, since both are in the terminal's foreground; a SIGINT that a process sent here does not.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     try:
-        yield
+        while (status := process.poll()) is None:
+            heard = signal.sigtimedwait(_HEARD, _LOOK_S)
+            if heard is None or heard.si_signo == signal.SIGCHLD:
+                continue
+            if heard.si_signo == signal.SIGTERM or heard.si_code != _FROM_TERMINAL:
+                process.send_signal(heard.si_signo)
+        return status
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

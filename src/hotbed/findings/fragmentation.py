@@ -28,6 +28,7 @@ _SEVERE: Final = (0.25, 256 * MIB)
 _PINNED: Final = 0.25
 """share of the free memory that must lie between live blocks for them to be named"""
 _LINES: Final = 5
+_SHOWN_AS_SHARE: Final = 20 * MIB
 _CODES: Final = {
     HOLE: "fragmentation/pinned",
     WHOLE_SEGMENT: "fragmentation/sizes",
@@ -107,9 +108,11 @@ def _in_order(case: Case, reserved: int, excess: int) -> Finding:
 
 
 def _bound(case: Case, reserved: int, live: int) -> str:
+    # Shares of next to nothing are absurd: a segment alone is 2 MiB.
+    more = f"{100 * (reserved / live - 1):.0f} %" if live >= _SHOWN_AS_SHARE else format_size(reserved - live)
     return (
         f"the most that was live at once is {format_size(live)} ({event_words(case, case.peak - 1)}), which no allocator "
-        f"can undercut; reserved went up to {format_size(reserved)}, {100 * (reserved / live - 1):.0f} % above"
+        f"can undercut; reserved went up to {format_size(reserved)}, {more} above"
     )
 
 
