@@ -56,3 +56,10 @@ def test_it_stays_with_a_backend_that_keeps_no_map(tmp_path: Path) -> None:
     assert result.returncode == 7, result.stderr
     assert "20 calls" in result.stderr
     assert "fault" not in result.stderr
+
+
+def test_a_gpu_to_be_is_for_the_phantom(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "hotbed", "guard", "--gpu", "t4", str(tmp_path / "loop.py")]
+    result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "error: --gpu is for --phantom: a real GPU is what it is\n"

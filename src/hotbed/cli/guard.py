@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -59,9 +58,15 @@ def command(
     It runs unmodified, to its own end; the exit status is its own. What the guard says goes to stderr.
     """
     from hotbed import recording
+    from hotbed.cli.recording import refuse_without_gpu, wait
+    from hotbed.errors import UsageError
     from hotbed.predicting.program import Program
     from hotbed.predicting.targets import script
 
+    if gpu_name and not on_phantom:
+        raise UsageError("--gpu is for --phantom: a real GPU is what it is")
+    if not on_phantom:
+        refuse_without_gpu("guard", program)
     found = Program("module", program, arguments, python) if module else script(program, arguments, python)
     job = {
         "task": "guarded_program",
@@ -75,7 +80,7 @@ def command(
         (Path(folder) / "job.json").write_text(json.dumps(job))
         boot = Path(recording.__file__).parent / "boot.py"
         argv = [found.python or sys.executable, str(boot), folder]
-        status = _wait(_start(argv, gpu_name, on_phantom=on_phantom))
+        status = wait(_start(argv, gpu_name, on_phantom=on_phantom))
     return status if status >= 0 else 128 - status
 
 
@@ -88,10 +93,3 @@ def _start(argv: list[str], gpu_name: str | None, *, on_phantom: bool) -> subpro
         if on_phantom
         else subprocess.Popen(argv, env=os.environ)
     )
-
-
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    while True:
-        # Ctrl-C reaches the program by itself: both are in the terminal's foreground.
-        with suppress(KeyboardInterrupt):
-            return process.wait()

@@ -35,7 +35,7 @@ def answer(request: Request) -> int:
         raise UsageError("--gpu is for --phantom: a real GPU is what it is")
     program = program_of(request)
     if not request.phantom:
-        _refuse_without_gpu(request)
+        refuse_without_gpu("record", request.program)
     path = path_of(request)
     make_room(path)
     status = _run(request, program, path)
@@ -47,7 +47,8 @@ def answer(request: Request) -> int:
     return 3 if status else int(not traces)
 
 
-def _refuse_without_gpu(request: Request) -> None:
+def refuse_without_gpu(verb: str, program: str) -> None:
+    """Raises PlatformError where no program can use a GPU."""
     try:
         found = bool(live_gpus())
     except PlatformError:
@@ -55,7 +56,7 @@ def _refuse_without_gpu(request: Request) -> None:
     if not found:
         raise PlatformError(
             "this machine has no NVIDIA GPU, or no driver for it",
-            hint=f"hotbed record --phantom --gpu h100-80 {request.program} records it on a GPU that is not there",
+            hint=f"hotbed {verb} --phantom --gpu h100-80 {program} runs it on a GPU that is not there",
         )
 
 
@@ -79,10 +80,10 @@ def _run(request: Request, program: Program, path: Path) -> int:
             process = phantom.start(argv, gpu=request.gpu_name, count=request.gpus, context=True, stdout=out)
         else:
             process = subprocess.Popen(argv, stdout=out)
-        return _wait(process)
+        return wait(process)
 
 
-def _wait(process: subprocess.Popen[Any]) -> int:
+def wait(process: subprocess.Popen[Any]) -> int:
     """Until the program ends. Signals go on to it, so that it closes its file.
 
     Ctrl-C reaches it by itself, since both are in the terminal's foreground; a SIGINT that a process sent here does not.
